@@ -20,6 +20,7 @@ use integration::topology::Topology;
 
 const RULES: &str = "\
 - { name: nightly-etl, match: { app: etl }, max_delay: 1s, permanent: true, reason: mornings }
+- { name: hasty, match: { app: hasty }, on_refused_check: reject, permanent: true }
 - { name: everything-else, gate: none, permanent: true }";
 
 /// What has to come by itself, on a loaded machine.
@@ -72,6 +73,8 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     let refused = etl.query("INSERT INTO t VALUES (1)").await.unwrap();
     let refused = Refused::of(&refused).unwrap();
     let id = refused.part("id").unwrap().to_owned();
+    let mut hasty = connect_as(&sluice, "hasty").await.unwrap();
+    assert!(Refused::of(&hasty.query("INSERT INTO t VALUES (1)").await.unwrap()).is_some());
     let rows = "INSERT INTO t SELECT 1 FROM information_schema.collations LIMIT 40";
     assert!(Refused::of(&ddl.query(rows).await.unwrap()).is_none());
     replica.lag_stop().await.unwrap();
@@ -92,6 +95,7 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     assert!(tell(&config, &["why", "etl"]).await.contains(&format!("statement {id} of etl")));
     let told = history_of_etl(&config, &server, "1 was refused").await;
     assert!(told.contains("meanwhile online-ddl wrote 9"), "of 41 rows: {told}");
+    history_of_hasty(&config, &server).await;
 
     // What is on disk by then is there after kill -9, and what was refused can be asked for.
     let edited = yaml.replace("reason: mornings", "reason: late mornings");
@@ -109,7 +113,7 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     let mut sluice = start();
     sluice.wait_until_ready().await.unwrap();
     history_of_etl(&config, &server, "1 was refused").await;
-    assert!(tell(&config, &["why", &id]).await.contains(&server));
+    why_tells_of(&config, &[&id, "etl"], &[&id, &server]).await;
     let answer = sluice.http_get("/api/v1/history?app=etl&since=10m").await.unwrap().body;
     assert!(answer.contains("\"on_disk\":true") && answer.contains("\"refused\":1"), "{answer}");
 
@@ -149,6 +153,20 @@ async fn history_of_etl(config: &Config, server: &str, refused: &str) -> String 
     }
     assert!(told.lines().any(|line| line.contains("asked") && line.contains("wait max")), "{told}");
     told
+}
+
+/// Of what was refused at once the signal is told as well.
+async fn history_of_hasty(config: &Config, server: &str) {
+    let told = tell(config, &["history", "hasty", "--since", "10m ago"]).await;
+    let sentence = told.lines().find(|line| line.starts_with("hasty "));
+    assert!(sentence.is_some_and(|line| line.contains(&format!("at replica {server}"))), "{told}");
+}
+
+async fn why_tells_of(config: &Config, asked: &[&str], parts: &[&str]) {
+    for asked in asked {
+        let why = tell(config, &["why", asked]).await;
+        assert!(parts.iter().all(|part| why.contains(part)), "{asked}: {why}");
+    }
 }
 
 /// What a command prints.

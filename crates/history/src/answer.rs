@@ -301,6 +301,10 @@ fn of_span(span: &Span, spans: &[Span]) -> Held {
         _ => {}
     }
     let Some(signal) = held.signal.clone() else { return held };
+    if span.facts.signal.as_ref() == Some(&signal) {
+        let SpanFacts { unit, threshold, highest, server, .. } = span.facts.clone();
+        held = Held { unit, threshold, highest, server, ..held };
+    }
     let of_signal = |other: &&Span| {
         other.kind == SpanKind::Signal && other.cluster == span.cluster && other.subject == signal
     };

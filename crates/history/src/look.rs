@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proxy::cluster::GateSignal;
 use proxy::telemetry::{CheckKey, Tallied, TallyKey};
 
 use crate::record::At;
@@ -62,7 +63,7 @@ pub struct WaitingLook {
 }
 
 /// What is behind refusals of one app under one rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct CauseLook {
     /// The app as metrics show it.
     pub app: String,
@@ -72,6 +73,8 @@ pub struct CauseLook {
     pub reason: &'static str,
     /// The signal, the budget, the guard, or the limit of the rule (`speed`); empty: the pace.
     pub behind: String,
+    /// The signal as it was then, if it is one.
+    pub signal: Option<GateSignal>,
 }
 
 /// A signal.

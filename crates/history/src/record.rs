@@ -260,7 +260,7 @@ pub struct SpanFacts {
     /// Of each, how often what was behind it: the signal, the budget, the guard, or the limit of the
     /// rule; for the pace, nothing.
     pub behind: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The signal that the interval is of.
+    /// The signal that the interval is of, or that last refused something at once.
     pub signal: Option<String>,
     /// Of its values: `s`, or nothing.
     pub unit: String,

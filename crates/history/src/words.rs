@@ -195,7 +195,8 @@ fn cause(held: &Held) -> String {
                 };
                 let (highest, threshold) =
                     (quantity(highest, &held.unit), quantity(threshold, &held.unit));
-                format!("{signal} {highest}{at} (over {threshold} for {shut})")
+                let lasted = if held.shut_s > 0.0 { format!(" for {shut}") } else { String::new() };
+                format!("{signal} {highest}{at} (over {threshold}{lasted})")
             }
             (Some(_) | None, _) => format!("{signal} was over its threshold"),
         },

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Reason, RuleLimit};
+use proxy::cluster::GateSignal;
 use proxy::telemetry::{Tallied, TallyKey};
 
 use super::millis;
@@ -82,7 +83,11 @@ impl Intervals {
     /// What is behind what was refused. Of what is not told as held, nothing.
     pub(super) fn cause(&mut self, cluster: &Arc<str>, cause: &CauseLook) {
         if let Some(open) = self.open.get_mut(&held(cluster, &cause.app, &cause.rule)) {
-            note_behind(&mut open.span.facts, cause.reason, &cause.behind);
+            let facts = &mut open.span.facts;
+            note_behind(facts, cause.reason, &cause.behind);
+            if let Some(signal) = &cause.signal {
+                note_signal(facts, signal);
+            }
         }
     }
 
@@ -288,6 +293,20 @@ impl Intervals {
         }
         self.ended.push_back(span.clone());
         self.unwritten.push(span);
+    }
+}
+
+/// Of what was refused at once no look may have met the gate shut.
+fn note_signal(facts: &mut SpanFacts, signal: &GateSignal) {
+    let GateSignal { name, is_time, value, threshold, server, .. } = signal;
+    if facts.signal.as_deref() != Some(name) {
+        (facts.signal, facts.highest) = (Some(name.to_string()), None);
+    }
+    facts.unit = if *is_time { "s" } else { "" }.to_owned();
+    facts.threshold = Some(*threshold);
+    if facts.highest.is_none() || *value > facts.highest {
+        facts.highest = *value;
+        facts.server = server.as_deref().map(str::to_owned);
     }
 }
 

@@ -244,8 +244,9 @@ fn cause_look(chain: &Chain) -> Option<CauseLook> {
         (None, None, Reason::Paced) => of_pace(limit),
         (None, None, _) => signal?.name.to_string(),
     };
+    let signal = signal.filter(|signal| *signal.name == *behind).cloned();
     let rule = chain.rule.as_ref().map_or_else(|| NO_RULE.into(), |rule| rule.name.clone());
-    Some(CauseLook { app: label(&chain.app), rule, reason: reason.as_str(), behind })
+    Some(CauseLook { app: label(&chain.app), rule, reason: reason.as_str(), behind, signal })
 }
 
 /// As statements that no rule has matched are counted.

@@ -1,5 +1,7 @@
 //! What is behind an interval is told by name, as `sluice status` tells it.
 
+use proxy::cluster::GateSignal;
+
 use super::*;
 
 const BEGIN: &str = "2026-11-22T07:00:00Z";
@@ -7,7 +9,8 @@ const END: &str = "2026-11-22T07:01:00Z";
 
 fn cause(reason: Reason, behind: &str) -> Vec<CauseLook> {
     let (app, rule) = ("etl".to_owned(), "nightly-etl".into());
-    vec![CauseLook { app, rule, reason: reason.as_str(), behind: behind.to_owned() }]
+    let (reason, behind) = (reason.as_str(), behind.to_owned());
+    vec![CauseLook { app, rule, reason, behind, signal: None }]
 }
 
 fn refused(reason: Reason, behind: &str) -> Scene {
@@ -62,6 +65,24 @@ fn the_budget_or_guard_that_decided_is_named() {
 fn the_signal_of_what_is_refused_at_once_is_named_with_its_value() {
     let said = said(|| Scene { lag: Some(3.2), ..refused(Reason::GateClosed, "lag") });
     assert!(said.contains(": lag 3.2 s at replica db3 (over 1 s for 1 min); "), "{said}");
+}
+
+#[test]
+fn what_is_refused_at_once_between_two_looks_has_the_value_of_then() {
+    let mut world = World::new(BEGIN);
+    let mut scene = refused(Reason::GateClosed, "lag");
+    scene.causes[0].signal = Some(GateSignal {
+        name: "lag".into(),
+        is_time: true,
+        value: Some(1.9),
+        threshold: 1.0,
+        lets_through: false,
+        server: Some("db3".into()),
+    });
+    world.step(&scene);
+    world.quiet_until(END);
+    let said = world.says(Some("etl"), BEGIN, END, "UTC").remove(0);
+    assert!(said.contains(": lag 1.9 s at replica db3 (over 1 s); 1 statement was"), "{said}");
 }
 
 /// 5 lost the dice and 290 were paced: the dice were the reason.
