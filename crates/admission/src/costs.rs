@@ -11,10 +11,11 @@
 //! statements cost. So apps are forgotten for apps alone: one whose texts are all new would soon
 //! have put itself out, and be a stranger again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::decision::Account;
+use crate::key_map::KeyMap;
 use crate::{AppKey, DigestKey, Outcome};
 
 /// Digests remembered, about 40 bytes each. A digest that is forgotten costs one wrong guess.
@@ -43,13 +44,13 @@ const COST_MAX: f64 = 1e12;
 
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
-    averages: HashMap<Shape, Average>,
+    averages: KeyMap<Shape, Average>,
     /// What is in it, in the order in which it was learned.
     digests: VecDeque<DigestKey>,
     apps: VecDeque<AppKey>,
-    news: HashMap<AppKey, News>,
+    news: KeyMap<AppKey, News>,
     /// How many statements run whose digest nobody has seen, of each such digest and each app.
-    running: HashMap<Shape, u32>,
+    running: KeyMap<Shape, u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
