@@ -178,7 +178,7 @@ impl History {
         if self.inner.state_dir.is_none() || !self.is_kept() {
             return;
         }
-        self.inner.look_now();
+        self.inner.look_within(LAST_WRITE);
         let mut disk = self.inner.disk.lock();
         let is_busy = |disk: &mut DiskState| !disk.is_idle && disk.trouble.is_none();
         self.inner.wanted.wait_while_for(&mut disk, is_busy, LAST_WRITE);
@@ -247,14 +247,18 @@ impl Drop for Watch {
 }
 
 impl Inner {
-    /// Takes a look now, so that what has just happened is in the answer.
+    /// Takes a look now, so that what has just happened is in the answer: without it that is a quarter of
+    /// a second old.
     fn look_now(&self) {
+        self.look_within(LOOK_EVERY);
+    }
+
+    fn look_within(&self, limit: Duration) {
         let prompts = self.prompts.lock().clone();
         let Some(prompts) = prompts else { return };
         let (taken, look) = sync_channel(1);
         if prompts.try_send(Prompt::Look(taken)).is_ok() {
-            // Without it the answer is a quarter of a second old.
-            look.recv_timeout(LOOK_EVERY).ok();
+            look.recv_timeout(limit).ok();
         }
     }
 

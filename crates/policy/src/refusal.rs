@@ -15,7 +15,8 @@ use std::borrow::Cow;
 use admission::{Cause, Reason, Refusal};
 
 use crate::cluster::{ClusterPolicy, SignalKind};
-use crate::rule::{RefusalProfile, Rule};
+use crate::rule::{Action, RefusalProfile, Rule};
+use crate::time::UnixTime;
 
 /// The name of the rule that decided where there was none.
 const NO_RULE: &str = "none";
@@ -27,6 +28,15 @@ const IDENTITY_LEN_MAX: usize = 64;
 
 /// Most bytes of a rule's `reason` in the text; the page and `sluice explain` have all of it.
 const REASON_LEN_MAX: usize = 120;
+
+/// A refusal that stands for as long as its rule does tells how long that is.
+#[must_use]
+pub fn as_long_as_it_stands(rule: Option<&Rule>, refusal: Refusal, now: UnixTime) -> Refusal {
+    let Some(rule) = rule else { return refusal };
+    let dice = matches!(rule.action, Action::Throttle { terms, .. } if terms.ratio.is_certain());
+    let stands = refusal.reason == Reason::Hold || (refusal.reason == Reason::Ratio && dice);
+    if stands { Refusal { retry_after: rule.stands_for(now), ..refusal } } else { refusal }
+}
 
 /// Writes the message of a refused statement. `id` is the number under which the log has it.
 #[expect(

@@ -8,7 +8,7 @@
 
 mod budgets;
 mod chains;
-pub(crate) mod check;
+mod check;
 mod held;
 mod layers;
 mod names;

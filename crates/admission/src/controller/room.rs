@@ -253,6 +253,9 @@ impl Controller {
         self.costs.end(account);
         if !outcome.error || outcome.affected_rows > 0 {
             self.costs.learn(digest, lane.app, cost);
+            if let Some(charge) = charge {
+                self.costs.ran(digest, lane.app, now.saturating_since(charge.admitted_at()));
+            }
         }
         if counted {
             self.rates.complete(now, rule, expected);
@@ -263,7 +266,6 @@ impl Controller {
             self.advices.through_places.add(lane, 1.0);
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
-            self.costs.ran(digest, lane.app, now.saturating_since(charge.admitted_at()));
             pace.complete(now, charge, cost * factor);
             self.advices.through.add(lane, cost * factor);
             self.claims.spend(lane.app, more * factor);

@@ -10,7 +10,7 @@ use admission::{
 use policy::{Action, ClusterPolicy, Rule};
 use proxy::board::{LATELY, PrimaryState};
 use proxy::cluster::{Chain, ChainEnd, Cluster, StarvedIdentity, Stop};
-use proxy::telemetry::{RuleEdit, Telemetry, state_label};
+use proxy::telemetry::{NO_RULE, RuleEdit, Telemetry, state_label};
 
 use crate::diff;
 use crate::look::{
@@ -248,9 +248,6 @@ fn cause_look(chain: &Chain) -> Option<CauseLook> {
     let rule = chain.rule.as_ref().map_or_else(|| NO_RULE.into(), |rule| rule.name.clone());
     Some(CauseLook { app: label(&chain.app), rule, reason: reason.as_str(), behind, signal })
 }
-
-/// As statements that no rule has matched are counted.
-const NO_RULE: &str = "none";
 
 fn starved_look(starved: StarvedIdentity, now: MonoTime) -> StarvedLook {
     let meanwhile: Vec<String> = starved.meanwhile.iter().map(ToString::to_string).collect();

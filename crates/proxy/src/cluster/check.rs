@@ -12,7 +12,7 @@ use admission::{
 use policy::identity::{SessionIdentity, named};
 use policy::{
     Action, ClusterPolicy, Facts, PassReason, Rule, Shape, UnixTime, Verdict, app_key, decide,
-    identity_key,
+    identity_key, refusal,
 };
 use sql::{Class, ClassSet};
 
@@ -132,25 +132,13 @@ impl Cluster {
         let outcome = match outcome {
             CheckOutcome::Refused(refusal) => {
                 let now = UnixTime(self.clock.unix_seconds());
-                CheckOutcome::Refused(as_long_as_it_stands(rule, refusal, now))
+                CheckOutcome::Refused(refusal::as_long_as_it_stands(rule, refusal, now))
             }
             others => others,
         };
         let rule = rule.map(|rule| rule.index);
         CheckAnswer { policy, rule, outcome, signals }
     }
-}
-
-/// A refusal that stands for as long as its rule does tells how long that is.
-pub(crate) fn as_long_as_it_stands(
-    rule: Option<&Rule>,
-    refusal: Refusal,
-    now: UnixTime,
-) -> Refusal {
-    let Some(rule) = rule else { return refusal };
-    let dice = matches!(rule.action, Action::Throttle { terms, .. } if terms.ratio.is_certain());
-    let stands = refusal.reason == Reason::Hold || (refusal.reason == Reason::Ratio && dice);
-    if stands { Refusal { retry_after: rule.stands_for(now), ..refusal } } else { refusal }
 }
 
 /// A check, and what it is judged by.

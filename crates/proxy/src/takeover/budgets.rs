@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Lines of text, on the connection over which the listeners came; each is a word, a cluster, a bucket
-//! as two numbers (or a digest as one) and what it has, and `end` completes a picture of all. Whoever is told by one tells
-//! the next of it, and stays until it has ended. A process of another version
+//! as two numbers (or a digest as one) and what it has, and `end` completes a picture of all. Whoever
+//! is told by one tells the next of it, and stays until it has ended. A process of another version
 //! that says nothing, or does not listen, takes nothing away: each counts its own then, as two
 //! processes do anyway.
 

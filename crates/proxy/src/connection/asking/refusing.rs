@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use admission::{Mode, Reason, Refusal};
-use policy::{Action as RuleAction, UnixTime};
+use policy::{Action as RuleAction, UnixTime, refusal};
 use session::{Ask, Question};
 
 use super::Fault;
-use crate::cluster::check::as_long_as_it_stands;
 use crate::connection::{Connection, Ended, errors};
 use crate::registry::Inbox;
 use crate::telemetry::StatementDecision;
@@ -81,7 +80,7 @@ impl Connection {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
         }
         let now = UnixTime(self.shared.cluster.clock().unix_seconds());
-        let refused = &as_long_as_it_stands(rule, *refused, now);
+        let refused = &refusal::as_long_as_it_stands(rule, *refused, now);
         let answer = self.answer(&asked, rule, refused);
         self.appoint(&asked, refused);
         self.session.handle_refused(asked, answer);
