@@ -288,6 +288,23 @@ async fn a_text_of_several_statements_waits_as_a_whole() {
 }
 
 #[tokio::test]
+async fn a_transaction_that_began_and_wrote_in_one_text_finishes_untouched() {
+    for servers in both().await {
+        let gated = Gated::start(servers, "t_whole").await;
+        for (n, begin) in (1..).zip(["BEGIN", "SET autocommit = 0", "COMMIT; START TRANSACTION"]) {
+            let mut etl = gated.etl().await;
+            at_once(&mut etl, format!("{begin}; INSERT INTO t_whole VALUES ({n})")).await;
+            gated.shut().await;
+            at_once(&mut etl, format!("INSERT INTO t_whole VALUES (10 + {n})")).await;
+            at_once(&mut etl, format!("UPDATE t_whole SET n = n + 100 WHERE n = {n}")).await;
+            at_once(&mut etl, "COMMIT").await;
+            gated.open().await;
+        }
+        assert_eq!(gated.rows().await, [11, 12, 13, 101, 102, 103]);
+    }
+}
+
+#[tokio::test]
 async fn a_text_that_ends_the_admitted_transaction_before_it_writes_is_not_covered_by_it() {
     for servers in both().await {
         let gated = Gated::start(servers, "t_smuggle").await;

@@ -15,7 +15,7 @@ pub enum Class {
     Transaction,
     /// SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, LOCK, UNLOCK, RENAME, GRANT, accounts, replication.
     Admin,
-    /// SELECT without a lock (INTO OUTFILE too), TABLE, VALUES, DO, HANDLER, EXPLAIN and DESCRIBE.
+    /// SELECT without a lock (INTO OUTFILE too), TABLE, VALUES, DO, HANDLER OPEN and READ, EXPLAIN and DESCRIBE.
     Read,
     /// CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE. CREATE TABLE from a query is
     /// [`Class::Write`] as well.

@@ -8,7 +8,7 @@ A statement has the class of its verb, and further ones by what else it does; a 
     it names any of them. A text of several statements has the classes of all.
 `write` in a rule's `statements` covers `write`, `locking_read`, `call`, `load` and `unknown`.
 
-- `read`: SELECT without a lock (INTO OUTFILE too), TABLE, VALUES, DO, HANDLER, EXPLAIN and \
+- `read`: SELECT without a lock (INTO OUTFILE too), TABLE, VALUES, DO, HANDLER OPEN and READ, EXPLAIN and \
     DESCRIBE of anything.
 - `locking_read`: SELECT … FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, at any depth.
 - `write`: INSERT, UPDATE, DELETE, REPLACE, WITH … UPDATE or DELETE; CREATE TABLE from a query \
@@ -22,7 +22,7 @@ A statement has the class of its verb, and further ones by what else it does; a 
 - `ddl`: CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE.
 - `transaction`: BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, XA.
 - `session`: SET, USE, PREPARE, DEALLOCATE, SIGNAL, GET DIAGNOSTICS.
-- `admin`: SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, CHECKSUM, LOCK and UNLOCK TABLES, RENAME \
+- `admin`: SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, CHECKSUM, LOCK and UNLOCK TABLES, HANDLER CLOSE, RENAME \
     TABLE, GRANT and the account statements, replication, plugins, CLONE, HELP.
 - `unknown`: whatever cannot be read, an empty statement, BINLOG, EXECUTE IMMEDIATE, BEGIN NOT \
     ATOMIC, EXECUTE of a name that the session has not prepared.

@@ -276,17 +276,17 @@ impl<'t> Walk<'t, '_> {
                 self.reads_differently |= charset != self.lexer.mode().charset;
             }
             Target::Autocommit => {
-                self.effects.plain.any_transaction_verb = true;
+                self.controls = true;
                 self.effects.plain.ends_transaction |= !self.is_off(value);
             }
-            Target::Statement => self.effects.plain.any_transaction_verb = true,
+            Target::Statement => self.controls = true,
             Target::Any => {
                 let plain = &mut self.effects.plain;
                 plain.set_charset = Some(Charset::Unknown);
                 plain.sets_ansi_quotes = Some(Setting::Unknown);
                 plain.sets_no_backslash_escapes = Some(Setting::Unknown);
-                plain.any_transaction_verb = true;
                 plain.ends_transaction = true;
+                self.controls = true;
                 self.reads_differently = true;
             }
         }

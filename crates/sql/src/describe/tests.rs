@@ -118,6 +118,9 @@ fn a_lock_is_found_at_any_depth_and_nowhere_else() {
         ("SELECT `for` FROM t `update`", Class::Read),
         ("SELECT @for, t.lock FROM t", Class::Read),
         ("HANDLER t READ NEXT", Class::Read),
+        ("HANDLER d.t OPEN AS x", Class::Read),
+        ("HANDLER close READ FIRST", Class::Read),
+        ("HANDLER `read` CLOSE", Class::Admin),
     ]);
 }
 

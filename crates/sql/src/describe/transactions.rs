@@ -32,13 +32,13 @@ impl Walk<'_, '_> {
             }
         };
         self.commits_implicitly = may && matches!(class, Class::Admin | Class::Ddl);
-        self.effects.plain.any_transaction_verb |= may;
+        self.controls |= may;
     }
 
     /// Notes what a statement of `class` does to the transaction of what follows: it is over.
     pub(super) fn follow_transaction(&mut self, class: Class, classes: ClassSet) {
         let plain = &mut self.effects.plain;
-        let controls = std::mem::take(&mut plain.any_transaction_verb);
+        let controls = std::mem::take(&mut self.controls);
         let is_gateable = classes.is_gateable();
         plain.transaction_control_before_other |= is_gateable && self.controlled;
         // What commits of itself, and may work before or behind that, shows in the server's flags,

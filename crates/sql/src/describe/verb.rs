@@ -40,7 +40,8 @@ impl Walk<'_, '_> {
                 self.ordinary |= !self.behind_settings;
                 Class::Read
             }
-            b"VALUES" | b"TABLE" | b"DO" | b"HANDLER" => Class::Read,
+            b"VALUES" | b"TABLE" | b"DO" => Class::Read,
+            b"HANDLER" => self.handler(),
             b"INSERT" | b"UPDATE" | b"DELETE" | b"REPLACE" => {
                 self.ordinary |= !self.behind_settings;
                 Class::Write
@@ -324,6 +325,17 @@ impl Walk<'_, '_> {
             _ => self.rename(),
         }
         Class::Admin
+    }
+
+    /// HANDLER … CLOSE only gives a lock back. OPEN is where a table is named that READ may have another name for.
+    fn handler(&mut self) -> Class {
+        self.token();
+        let mut behind = self.token();
+        while behind.kind == Kind::Punct(b'.') {
+            self.token();
+            behind = self.token();
+        }
+        if self.is(behind, "CLOSE") { Class::Admin } else { Class::Read }
     }
 
     /// CLONE INSTANCE replaces all data of the server; CLONE LOCAL only copies it elsewhere.

@@ -133,7 +133,9 @@ pub(super) struct Walk<'t, 's> {
     pub(super) calls: Calls,
     /// A statement before has changed how the server reads what follows.
     pub(super) reads_differently: bool,
-    /// A statement before may have begun or ended a transaction.
+    /// This statement may begin or end a transaction.
+    pub(super) controls: bool,
+    /// A statement before may have.
     pub(super) controlled: bool,
     /// The statement before has committed, unless it failed to, and nothing has run since.
     pub(super) committed: bool,
@@ -172,6 +174,7 @@ impl<'t, 's> Walk<'t, 's> {
             mariadb,
             calls: Calls::default(),
             reads_differently: false,
+            controls: false,
             controlled: false,
             committed: false,
             commits_implicitly: false,

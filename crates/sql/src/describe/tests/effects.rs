@@ -473,3 +473,28 @@ fn what_may_end_a_transaction_is_told_wherever_it_stands() {
         assert!(effects(text).plain.transaction_control_before_other, "{text}");
     }
 }
+
+#[test]
+fn what_began_in_a_text_and_worked_there_goes_on_behind_it() {
+    use crate::TransactionAfter::{OfText, Other, Same, Unknown};
+    for (text, after) in [
+        ("UPDATE t SET a = 1", Same),
+        ("BEGIN", Other),
+        ("COMMIT", Other),
+        ("BEGIN; UPDATE t SET a = 1", OfText),
+        ("START TRANSACTION; UPDATE t SET a = 1; UPDATE t SET a = 2", OfText),
+        ("SET autocommit = 0; UPDATE t SET a = 1", OfText),
+        ("COMMIT; BEGIN; INSERT INTO t VALUES (1)", OfText),
+        ("XA START 'q'; INSERT INTO t VALUES (1)", OfText),
+        ("BEGIN; UPDATE t SET a = 1; SAVEPOINT s; SELECT 1", OfText),
+        ("CREATE TABLE x (a INT); INSERT INTO t VALUES (1)", OfText),
+        ("BEGIN; UPDATE t SET a = 1; COMMIT", Other),
+        ("BEGIN; UPDATE t SET a = 1; COMMIT; BEGIN", Other),
+        ("BEGIN; UPDATE t SET a = 1; CALL p()", Other),
+        ("UPDATE t SET a = 1; BEGIN", Other),
+        ("UPDATE t SET a = 1; COMMIT AND CHAIN", Other),
+        ("CALL p()", Unknown),
+    ] {
+        assert_eq!(effects(text).plain.transaction_after, after, "{text}");
+    }
+}
