@@ -12,8 +12,8 @@
 //!   write, and for nobody if there is none.
 //! - Who writes the same table past every gate is in the same looks: of a table's looks as much counts
 //!   as the part of its applied rows that was told ([`RowWork::applied`]).
-//! - Appliers that are met at work share a look. Where they keep the order of commits, one that is alone at work
-//!   holds up the others, and its moment is the replica's.
+//! - Where appliers keep the order of commits, those that are met at work share a look: one that is alone at work holds
+//!   up the others, and its moment is the replica's. Where they do not, it holds up nobody, and its work is its own.
 //! - A look at an applier between two transactions' locks counts for all by their statements.
 //! - Rows count once the lag has passed since they were told: until then no replica was at them.
 //! - While the lag grows as time goes by, nothing is applied: who an applier stands at is no dearer.
@@ -64,6 +64,15 @@ pub struct Applying<'a> {
     pub tables: &'a [TableKey],
     /// The kind of the rows that it applies, if it says so.
     pub kind: Option<WriteKind>,
+}
+
+/// What the appliers of a replica are at.
+#[derive(Debug, Clone, Copy)]
+pub struct Appliers<'a> {
+    /// Those that wait for no other.
+    pub busy: &'a [Applying<'a>],
+    /// Whether they commit in the order of the primary.
+    pub keep_order: bool,
 }
 
 /// What a row of one kind counts as.
@@ -172,13 +181,14 @@ impl RowWork {
     }
 
     /// The appliers of a replica were looked at while the lag was this.
-    pub(crate) fn looked(&mut self, now: MonoTime, lag: Duration, seen: &[Applying<'_>]) {
+    pub(crate) fn looked(&mut self, now: MonoTime, lag: Duration, seen: &Appliers<'_>) {
         let began = *self.block_began.get_or_insert(now);
         self.looked_at = now;
-        // One moment of the replica's, whoever shares it: where commits keep their order, who is alone at work holds
-        // up all others.
-        let part = 1.0 / f64::from(u32::try_from(seen.len()).unwrap_or(u32::MAX).max(1));
-        for applying in seen {
+        // Where commits keep their order, who is alone at work holds up all others: it is one moment of the
+        // replica's, whoever shares it.
+        let sharers = if seen.keep_order { seen.busy.len() } else { 1 };
+        let part = 1.0 / f64::from(u32::try_from(sharers).unwrap_or(u32::MAX).max(1));
+        for applying in seen.busy {
             self.meet(applying, part);
         }
         if now.saturating_since(began) >= BLOCK {

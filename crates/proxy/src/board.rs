@@ -360,6 +360,11 @@ impl ProbeBoard {
         std::mem::replace(&mut news.order, order)
     }
 
+    /// In which order a replica commits, as far as it was asked.
+    pub(crate) fn order_of(&self, server: &Arc<str>) -> CommitOrder {
+        self.seen.lock().news.get(server).map(|news| news.order).unwrap_or_default()
+    }
+
     /// Whether a replica is asked for what the primary had executed at its heartbeats.
     pub(crate) fn wants_executed(&self) -> bool {
         self.seen.lock().order.is_wanted()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Controller;
-use crate::{Applying, Learned, MonoTime, Pacing, RowWorkView, Written};
+use crate::{Appliers, Learned, MonoTime, Pacing, RowWorkView, Written};
 
 impl Controller {
     /// What has been found out, with so many digests and apps at most; `None` where nothing is
@@ -41,11 +41,10 @@ impl Controller {
         }
     }
 
-    /// The appliers of a replica were looked at: what each of them is at that does not wait for
-    /// another. To be called about ten times a second for each replica, also when none is at
+    /// The appliers of a replica were looked at. To be called about ten times a second for each replica, also when none is at
     /// anything: what rows cost is learned from how often what is met. Without
     /// [`crate::AdaptivePacing::learns_row_costs`] nothing is.
-    pub fn handle_appliers(&mut self, now: MonoTime, seen: &[Applying<'_>]) {
+    pub fn handle_appliers(&mut self, now: MonoTime, seen: &Appliers<'_>) {
         let now = self.tick(now);
         let Pacing::Adaptive(adaptive) = self.pacing else { return };
         if adaptive.learns_row_costs {

@@ -10,7 +10,7 @@ mod rows;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{Applying, TableKey, WriteKind};
+use admission::{Appliers, Applying, TableKey, WriteKind};
 use mysql_async::Row;
 use policy::table_key;
 
@@ -18,7 +18,7 @@ use self::rows::AppliedRows;
 use super::answer::{number, text};
 use super::health::{self, Purpose};
 use super::{PROBE_TIMEOUT, ProbeTarget};
-use crate::board::ProbeError;
+use crate::board::{CommitOrder, ProbeError};
 use crate::link::Link;
 
 /// How often it is looked, however often lag is asked for.
@@ -203,6 +203,8 @@ fn take_in(target: &ProbeTarget, appliers: &[Applier]) {
     for (schema, table) in appliers.iter().flat_map(|applier| &applier.tables) {
         cluster.probes.tables.note(schema, table);
     }
+    let keep_order = cluster.probes.order_of(&target.server) == CommitOrder::Kept;
+    let seen = Appliers { busy: &seen, keep_order };
     cluster.control(|controller, now| controller.handle_appliers(now, &seen));
 }
 

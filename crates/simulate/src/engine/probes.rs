@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use admission::{Applying, Controller, MonoTime, TableKey, WriteKind};
+use admission::{Appliers, Applying, Controller, MonoTime, TableKey, WriteKind};
 use rand::RngExt as _;
 
 use super::agenda::{Answer, Event};
@@ -221,7 +221,8 @@ fn look_at_appliers(now: MonoTime, replica: &mut Replica, controller: &mut Contr
         replica.at_work(now).into_iter().map(|app| [app.and_then(key).unwrap_or(OTHERS)]).collect();
     let seen: Vec<_> =
         tables.iter().map(|tables| Applying { tables, kind: Some(WriteKind::Insert) }).collect();
-    controller.handle_appliers(now, &seen);
+    let keep_order = replica.keeps_order();
+    controller.handle_appliers(now, &Appliers { busy: &seen, keep_order });
 }
 
 /// What no rule gates is written to tables of its own.

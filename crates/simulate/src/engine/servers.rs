@@ -261,6 +261,11 @@ impl Replica {
         }
     }
 
+    /// Whether it commits in the primary's order.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.in_order
+    }
+
     /// The newest heartbeat of a Sluice that it shows now.
     pub(super) fn shows(&mut self, now: MonoTime, proxy: usize) -> Option<u64> {
         self.advance(now);
