@@ -11,7 +11,10 @@
 //!   tables that nobody named. It counts for those of its tables that somebody was admitted to
 //!   write, and for nobody if there is none.
 //! - Who writes the same table past every gate is in the same looks: of a table's looks as much counts
-//!   as the part of its applied rows that was told ([`RowWork::applied`]).
+//!   as the part of its applied rows that was told ([`RowWork::applied`]). Where rows may be applied as any kind
+//!   (REPLACE, and INSERT that may update), the rows of all kinds of the table are compared.
+//! - Rows of a table at which no look has met anybody are rows: whoever writes through a view, or calls the table
+//!   otherwise than the server does, is not cheap for that. What others cost is found without them.
 //! - Where appliers keep the order of commits, those that are met at work share a look: one that is alone at work holds
 //!   up the others, and its moment is the replica's. Where they do not, it holds up nobody, and its work is its own.
 //! - A look at an applier between two transactions' locks counts for all by their statements.
@@ -25,10 +28,10 @@
 
 mod account;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use self::account::{Account, Totals};
+use self::account::{Account, Part, Totals};
 use crate::MonoTime;
 
 /// A table, as a number that only the shell can read.
@@ -200,8 +203,11 @@ impl RowWork {
 
     /// So many rows were applied of late, whoever wrote them. Only of what was told is it kept.
     pub(crate) fn applied(&mut self, written: Written, rows: f64) {
-        if self.accounts.contains_key(&written) || self.told.contains_key(&written) {
-            *self.applied.entry(written).or_default() += rows;
+        let of_any = Written { kind: WriteKind::Replace, ..written };
+        for written in [written, of_any] {
+            if self.accounts.contains_key(&written) || self.told.contains_key(&written) {
+                *self.applied.entry(written).or_default() += rows;
+            }
         }
     }
 
@@ -290,63 +296,70 @@ impl RowWork {
             }
         }
         let of = |written: &Written| told.get(written).copied().unwrap_or_default();
+        let of =
+            |written: &Written| (of(written), self.applied.get(written).copied().unwrap_or(0.0));
+        // What of a table is applied may be whose rows are of any kind.
+        let mut of_any: BTreeMap<TableKey, Part> = BTreeMap::new();
+        for (written, account) in &mut self.accounts {
+            let (told, applied) = of(written);
+            account.tell(told, applied);
+            if written.kind == WriteKind::Replace {
+                of_any.insert(written.table, Part { rows: 0.0, ..account.part() });
+            }
+        }
+        for (written, account) in &self.accounts {
+            if let Some(part) = of_any.get_mut(&written.table) {
+                part.rows += account.rows;
+            }
+        }
         // Where no look meets a table, the server does not name them.
         let between = if self.met.is_empty() { 0.0 } else { self.between };
         let statements: f64 = self.accounts.values().map(|account| account.statements).sum();
-        // What of a table is applied may be whose rows are of any kind.
-        let of_any = |written: &&Written| written.kind == WriteKind::Replace;
-        let of_any: BTreeSet<TableKey> =
-            self.accounts.keys().filter(of_any).map(|written| written.table).collect();
-        let mut block = Totals::default();
+        let between = between / statements.max(f64::MIN_POSITIVE);
+        let (mut block, mut totals) = (Totals::default(), Totals::default());
         for (written, account) in &mut self.accounts {
-            let of_all = account.statements / statements.max(f64::MIN_POSITIVE);
-            let between = between * of_all;
-            let looks = self.met.get(written).copied().unwrap_or(0.0) + between;
-            let applied = self.applied.get(written).copied().unwrap_or(0.0);
-            let applied = if of_any.contains(&written.table) { 0.0 } else { applied };
-            account.begin(of(written), (looks, applied));
-            block.rows += account.block.rows;
-            block.looks += account.block.looks;
+            let part = of_any.get(&written.table).copied().unwrap_or(account.part());
+            let met = self.met.get(written).copied().unwrap_or(0.0);
+            account.see(met, between * account.statements, part.told());
+            if account.is_met() {
+                block = block.and(account.block);
+                totals = totals.and(Totals { rows: account.rows, looks: account.looks });
+            }
         }
         self.met.clear();
         self.applied.clear();
         self.between = 0.0;
-        self.totals.rows = self.totals.rows * MEMORY + block.rows;
-        self.totals.looks = self.totals.looks * MEMORY + block.looks;
-        for account in self.accounts.values_mut() {
-            account.end(&block, &self.totals);
+        self.totals = totals;
+        for account in self.accounts.values_mut().filter(|account| account.is_met()) {
+            account.end(&block, &totals);
         }
-        let totals = &mut self.totals;
-        self.accounts.retain(|_, account| {
-            let stays = account.rows >= ROWS_MIN;
-            if !stays {
-                totals.rows -= account.rows;
-                totals.looks = (totals.looks - account.looks).max(0.0);
-            }
-            stays
-        });
+        self.accounts.retain(|_, account| account.rows >= ROWS_MIN);
     }
 
     fn weigh(&mut self) {
         let totals = self.totals;
         let enough = self.blocks >= BLOCKS_MIN && totals.looks >= LOOKS_MIN;
-        let (mut rows, mut weighed) = (0.0, 0.0);
+        let mut weighed = 0.0;
         for account in self.accounts.values_mut() {
-            account.wanted = if enough { account.wants(&totals) } else { 1.0 };
-            rows += account.rows;
-            weighed += account.rows * account.wanted;
+            let is_known = enough && account.is_met();
+            account.wanted = if is_known { account.wants(&totals) } else { 1.0 };
+            weighed += if account.is_met() { account.rows * account.wanted } else { 0.0 };
         }
         // On the average a row told is a row.
-        let scale = if weighed > 0.0 { rows / weighed } else { 1.0 };
+        let scale = if weighed > 0.0 { totals.rows / weighed } else { 1.0 };
         let mut charged = 0.0;
         for account in self.accounts.values_mut() {
-            account.move_to(account.wanted * scale);
-            charged += account.rows * account.factor;
+            if account.is_met() {
+                account.move_to(account.wanted * scale);
+                charged += account.rows * account.factor;
+            } else {
+                account.move_to(1.0);
+            }
         }
         // Also while they move.
         if self.has_factors() {
-            let scale = if charged > 0.0 { rows / charged } else { 1.0 };
-            for account in self.accounts.values_mut() {
+            let scale = if charged > 0.0 { totals.rows / charged } else { 1.0 };
+            for account in self.accounts.values_mut().filter(|account| account.is_met()) {
                 account.factor = (account.factor * scale).clamp(1.0 / FACTOR_MAX, FACTOR_MAX);
             }
         }

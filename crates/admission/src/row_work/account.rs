@@ -12,11 +12,36 @@ pub(super) struct Totals {
     pub(super) looks: f64,
 }
 
+impl Totals {
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { rows: self.rows + other.rows, looks: self.looks + other.looks }
+    }
+}
+
+/// Rows told, and applied whoever wrote them; of the latter 0: nobody counts them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) rows: f64,
+    pub(super) applied: f64,
+}
+
+impl Part {
+    /// The part of what was applied that was told.
+    pub(super) fn told(self) -> f64 {
+        if self.applied > self.rows { self.rows / self.applied } else { 1.0 }
+    }
+}
+
+/// One look that met a table is remembered for two minutes: of rows that are cheap and few not many do.
+const MET: f64 = 0.25;
+
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) rows: f64,
     pub(super) statements: f64,
     pub(super) looks: f64,
+    /// Looks at appliers that were met at its table, whosever rows these were at.
+    met: f64,
     /// Rows that replicas applied, whoever wrote them. 0: nobody counts them.
     applied: f64,
     /// What the block just over has added.
@@ -35,6 +60,7 @@ impl Default for Account {
             rows: 0.0,
             statements: 0.0,
             looks: 0.0,
+            met: 0.0,
             applied: 0.0,
             block: Totals::default(),
             variance: 0.0,
@@ -46,14 +72,30 @@ impl Default for Account {
 }
 
 impl Account {
-    pub(super) fn begin(&mut self, (rows, statements): (f64, f64), (looks, applied): (f64, f64)) {
+    /// A block's rows, and how many of its kind were applied.
+    pub(super) fn tell(&mut self, (rows, statements): (f64, f64), applied: f64) {
         self.rows = self.rows * MEMORY + rows;
         self.statements = self.statements * MEMORY + statements;
         self.applied = self.applied * MEMORY + applied;
+        self.block = Totals { rows, looks: 0.0 };
+    }
+
+    /// A block's looks: those that met its table, of which so large a part is ours, and its share of those that met
+    /// none.
+    pub(super) fn see(&mut self, met: f64, between: f64, ours: f64) {
         // The rest is the work of others.
-        let looks = if self.applied > self.rows { looks * self.rows / self.applied } else { looks };
-        self.block = Totals { rows, looks };
-        self.looks = self.looks * MEMORY + looks;
+        self.block.looks = (met + between) * ours;
+        self.looks = self.looks * MEMORY + self.block.looks;
+        self.met = self.met * MEMORY + met;
+    }
+
+    pub(super) fn part(&self) -> Part {
+        Part { rows: self.rows, applied: self.applied }
+    }
+
+    /// Whether looks can tell of it: some have met its table.
+    pub(super) fn is_met(&self) -> bool {
+        self.met >= MET
     }
 
     /// The part of all looks less the part of all rows is a sum over blocks of what looks and rows

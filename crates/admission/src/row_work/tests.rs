@@ -96,6 +96,37 @@ fn one_of_four_at_dear_rows(keep_order: bool) -> (f64, f64) {
 }
 
 #[test]
+fn rows_of_a_table_that_no_look_meets_are_rows() {
+    let mut lab = Lab::new();
+    // Half of the work is told under a name that the replica does not have: of a view.
+    for n in 0..1_200_u32 {
+        lab.work.told(Some(DEAR), 1.0);
+        lab.work.told(Some(CHEAP), 1.0);
+        let table = if n % 2 == 0 { CHILD } else { CHEAP.table };
+        lab.look(Some((&[table], None)));
+        assert_eq!(lab.factors(), (1.0, 1.0));
+    }
+}
+
+#[test]
+fn of_upserts_what_others_write_to_the_table_is_taken_off() {
+    let upsert = Written { kind: WriteKind::Replace, ..DEAR };
+    let update = Written { kind: WriteKind::Update, ..DEAR };
+    let mut lab = Lab::new();
+    for n in 0..1_200_u32 {
+        // Others update four rows beside one that is told, and all cost the same.
+        lab.work.told(Some(upsert), 1.0);
+        lab.work.told(Some(CHEAP), 1.0);
+        lab.work.applied(update, 5.0);
+        lab.work.applied(CHEAP, 1.0);
+        let table = if n % 6 == 0 { CHEAP.table } else { DEAR.table };
+        lab.look(Some((&[table], Some(WriteKind::Update))));
+        let factors = (lab.work.factor(Some(upsert)), lab.work.factor(Some(CHEAP)));
+        assert_eq!(factors, (1.0, 1.0), "{n}");
+    }
+}
+
+#[test]
 fn rows_that_cost_the_same_are_rows_for_ever() {
     let mut lab = Lab::new();
     for _ in 0..30 {

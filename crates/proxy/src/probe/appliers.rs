@@ -40,8 +40,14 @@ const TABLES_MAX: usize = 32;
 const SETTINGS: &str = "SELECT @@GLOBAL.performance_schema, VERSION()";
 
 /// Asked only where the answer to that is MySQL with it on: it takes a right. As MySQL 5.7 comes it is off.
-const INSTRUMENT: &str = "SELECT ENABLED FROM performance_schema.setup_instruments \
-    WHERE NAME = 'wait/lock/metadata/sql/mdl'";
+const INSTRUMENTS: &str = "SELECT NAME FROM performance_schema.setup_instruments \
+    WHERE NAME IN ('wait/lock/metadata/sql/mdl', 'wait/io/table/sql/handler') AND ENABLED = 'YES'";
+const LOCKS: &str = "wait/lock/metadata/sql/mdl";
+const TABLE_ROWS: &str = "wait/io/table/sql/handler";
+
+/// What is read: it takes a right to each of them.
+const RIGHTS: &str = "SELECT 1 FROM performance_schema.threads, performance_schema.metadata_locks, \
+    performance_schema.table_io_waits_summary_by_table LIMIT 0";
 
 /// The type of the object is not asked for: the server would look locks up by it.
 const QUESTION: &str = "SELECT STRAIGHT_JOIN t.THREAD_ID, t.NAME, t.PROCESSLIST_STATE, \
@@ -91,7 +97,7 @@ pub(super) async fn watch(target: ProbeTarget) {
     loop {
         rhythm.beat().await;
         if !can_tell {
-            match ask_settings(&mut link).await {
+            match why_silent(&mut link).await {
                 Ok(told) => {
                     if told.is_some() {
                         // Else the look says whether it answers.
@@ -132,8 +138,12 @@ pub(super) async fn watch(target: ProbeTarget) {
         if looks.is_multiple_of(LOOKS_PER_COUNT) {
             let outcome = count(&target, &mut link, counted).await;
             counting.note(&outcome);
-            if outcome.is_err() {
+            if let Err(error) = outcome {
+                // Without it what others write would be taken for the work of those who are admitted.
+                can_tell = false;
                 rows = None;
+                tokio::time::sleep(pause(&error)).await;
+                continue;
             }
         }
         looks = looks.wrapping_add(1);
@@ -148,7 +158,7 @@ fn pause(error: &ProbeError) -> Duration {
 }
 
 /// Why the server does not tell what its appliers are at; `None` if it does.
-async fn ask_settings(replica: &mut Link) -> Result<Option<String>, ProbeError> {
+pub(super) async fn why_silent(replica: &mut Link) -> Result<Option<String>, ProbeError> {
     let row = replica.first(SETTINGS).await?;
     let value = |index| row.as_ref().and_then(|row| row.as_ref(index));
     // Its states have other names.
@@ -158,10 +168,15 @@ async fn ask_settings(replica: &mut Link) -> Result<Option<String>, ProbeError> 
     if value(0).and_then(number::<u8>) != Some(1) {
         return Ok(Some("performance_schema is off".into()));
     }
-    let row = replica.first(INSTRUMENT).await?;
-    let names_locks = row.as_ref().and_then(|row| row.as_ref(0)).and_then(text);
-    Ok((names_locks.as_deref() != Some("YES"))
-        .then(|| "the instrument wait/lock/metadata/sql/mdl of performance_schema is off".into()))
+    replica.rows(RIGHTS).await?;
+    let on: Vec<String> = replica
+        .rows(INSTRUMENTS)
+        .await?
+        .iter()
+        .filter_map(|row| row.as_ref(0).and_then(text))
+        .collect();
+    let off = [LOCKS, TABLE_ROWS].into_iter().find(|name| !on.iter().any(|on| on == name));
+    Ok(off.map(|name| format!("the instrument {name} of performance_schema is off")))
 }
 
 async fn look(

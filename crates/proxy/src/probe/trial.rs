@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 
 use self::account::Account;
 use self::replication::{Channel, ServerIdentity};
-use super::signals;
+use super::{appliers, signals};
 use crate::board::ProbeError;
 use crate::link::{Link, ProbeAccount};
 
@@ -265,7 +265,21 @@ impl Visit<'_> {
                 }
             }
         }
+        self.try_appliers().await?;
         self.try_signals(Scope::Replicas).await
+    }
+
+    /// What `row_costs: applied` needs.
+    async fn try_appliers(&mut self) -> Result<(), ProbeError> {
+        if !self.policy.learns_row_costs() {
+            return Ok(());
+        }
+        let told = appliers::why_silent(&mut self.link).await;
+        if let Some(why) = self.unless_refused("`probe.row_costs: applied`", told)?.flatten() {
+            self.visited
+                .warning(format!("`probe.row_costs: applied`: {why}: a row counts as a row"));
+        }
+        Ok(())
     }
 
     fn wants_heartbeats(&self) -> bool {
