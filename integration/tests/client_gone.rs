@@ -20,6 +20,8 @@ use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 use tokio::io::AsyncWriteExt;
 
+#[path = "client_gone/ahead.rs"]
+mod ahead;
 #[path = "client_gone/answers.rs"]
 mod answers;
 #[path = "client_gone/running.rs"]

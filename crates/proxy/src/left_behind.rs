@@ -15,6 +15,9 @@
 //! this one may be theirs. So a server by which it has not ended is asked for its `Uptime` too: what
 //! is older than the server has ended with the one before. USER, HOST and TIME of the process list
 //! tell nothing for certain: COM_CHANGE_USER, proxies in between and `SET timestamp` change them.
+//!
+//! A connection that is still there, but whose client is not, has its session asked after too: what
+//! waits for an answer that its server has given, as far as that knows, waits for ever.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +28,7 @@ use mysql_async::Row;
 use parking_lot::Mutex;
 use policy::ServerAddress;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::cluster::{BudgetGuard, Cluster};
@@ -50,6 +54,10 @@ const CLOCKS_APART: u32 = 1_000;
 /// However often the server shows it: what rolls back for longer is to be seen by somebody.
 const KEPT_MAX: Duration = Duration::from_secs(3_600);
 
+/// How long a server shows a session idle, and says nothing over its connection, until no answer is
+/// under way any more: what is lost on the way is sent again by then.
+const IDLE_MIN: Duration = Duration::from_secs(5);
+
 /// Statements on the list. There are no more of them than budgets have places, but for those who
 /// may not wait; of more than this the places are free at once.
 const STATEMENTS_MAX: usize = 4_096;
@@ -68,7 +76,7 @@ pub(crate) struct LeftBehind {
 }
 
 /// The session whose connection has ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LostSession {
     /// Where its server is. A socket that its peer has reset does not say.
     pub(crate) remote: Option<Remote>,
@@ -81,8 +89,7 @@ pub(crate) struct LostSession {
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    /// What it has taken: that goes back with this.
-    _budget: BudgetGuard,
+    claim: Claim,
     /// The primary that it went to, by its address in the file.
     server: Arc<str>,
     session: LostSession,
@@ -92,13 +99,27 @@ pub(crate) struct Statement {
     watched: Watched,
 }
 
+/// Who wants to know of one.
+#[derive(Debug)]
+enum Claim {
+    /// What it has taken from its budgets: that goes back with this.
+    Budget {
+        #[expect(dead_code, reason = "it is there to be dropped")]
+        taken: BudgetGuard,
+    },
+    /// Its connection, which is there, until that hears of it otherwise.
+    Connection(oneshot::Sender<()>),
+}
+
 /// What has been seen of one.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     /// When the server showed it last.
     heard: Instant,
-    /// It was idle then.
-    idle: bool,
+    /// Since when it was idle then.
+    idle_since: Option<Instant>,
+    /// How long it is idle when it has ended, and at least twice in a row.
+    idle_min: Duration,
     ended: bool,
 }
 
@@ -149,15 +170,32 @@ impl Default for LeftBehind {
 impl LeftBehind {
     /// The connection of a statement has ended that holds this.
     pub(crate) fn add(&self, budget: BudgetGuard, server: &Arc<str>, session: LostSession) {
-        let since = Instant::now();
-        let watched = Watched::new(since);
-        let server = Arc::clone(server);
-        let statement =
-            Statement { _budget: budget, server, session, located: false, since, watched };
         self.now.fetch_add(1, Ordering::Relaxed);
-        if self.sender.try_send(statement).is_err() {
+        if !self.list(Claim::Budget { taken: budget }, server, session) {
             self.end(Fate::Unknown);
         }
+    }
+
+    /// Asks after a session whose connection waits for an answer that nobody may want. What this gives
+    /// resolves when the server knows of no answer that is still to come; with an error if nobody can
+    /// say. Dropping it ends the asking.
+    pub(crate) fn ask_after(
+        &self,
+        server: &Arc<str>,
+        session: LostSession,
+    ) -> oneshot::Receiver<()> {
+        let (over, hears) = oneshot::channel();
+        self.list(Claim::Connection(over), server, session);
+        hears
+    }
+
+    /// False: the list is full.
+    fn list(&self, claim: Claim, server: &Arc<str>, session: LostSession) -> bool {
+        let since = Instant::now();
+        let watched = Watched::new(since, claim.idle_min());
+        let server = Arc::clone(server);
+        let statement = Statement { claim, server, session, located: false, since, watched };
+        self.sender.try_send(statement).is_ok()
     }
 
     /// How many there are.
@@ -198,7 +236,8 @@ impl Cluster {
             for statement in left.iter_mut().filter(|statement| !statement.located) {
                 statement.locate().await;
             }
-            self.ask_after(&mut left, &mut links).await;
+            left.retain(|statement| !statement.claim.is_given_up());
+            self.ask_servers(&mut left, &mut links).await;
             self.give_back(&mut left);
             if !left.is_empty() {
                 tokio::time::sleep(POLL).await;
@@ -207,7 +246,7 @@ impl Cluster {
     }
 
     /// Asks each server for those that it had: it is one, unless its address has just changed.
-    async fn ask_after(&self, left: &mut [Statement], links: &mut Vec<(Remote, Link)>) {
+    async fn ask_servers(&self, left: &mut [Statement], links: &mut Vec<(Remote, Link)>) {
         let policy = self.policy();
         let mut remotes: Vec<Remote> = Vec::new();
         for remote in left.iter().filter_map(|statement| statement.session.remote.as_ref()) {
@@ -234,24 +273,32 @@ impl Cluster {
     fn give_back(&self, left: &mut Vec<Statement>) {
         let primary = self.policy().primary.clone();
         let now = Instant::now();
-        left.retain(|statement| {
+        for statement in std::mem::take(left) {
+            let is_budget = matches!(statement.claim, Claim::Budget { .. });
             // A budget is what may be taken of the primary.
-            let fate = if statement.server == primary {
-                statement.watched.fate(statement.since, now)
-            } else {
+            let fate = if is_budget && statement.server != primary {
                 Some(Fate::Ended)
+            } else {
+                statement.watched.fate(statement.since, now)
             };
-            let Some(fate) = fate else { return true };
-            if fate != Fate::Ended {
-                tracing::warn!(
-                    cluster = %self.name, connection = statement.session.connection_id, fate = fate.as_str(),
-                    "the connection of a statement has ended before its answer, and whether the \
-                     server has ended it is not known: its budgets do not count it any more"
-                );
+            match fate {
+                None => left.push(statement),
+                Some(fate) if is_budget => self.note_fate(&statement, fate),
+                Some(fate) => statement.claim.tell(fate),
             }
-            self.left_behind.end(fate);
-            false
-        });
+        }
+    }
+
+    /// The place of one is free.
+    fn note_fate(&self, statement: &Statement, fate: Fate) {
+        if fate != Fate::Ended {
+            tracing::warn!(
+                cluster = %self.name, connection = statement.session.connection_id, fate = fate.as_str(),
+                "the connection of a statement has ended before its answer, and whether the \
+                 server has ended it is not known: its budgets do not count it any more"
+            );
+        }
+        self.left_behind.end(fate);
     }
 }
 
@@ -316,6 +363,31 @@ impl Statement {
     }
 }
 
+impl Claim {
+    fn idle_min(&self) -> Duration {
+        match self {
+            Self::Budget { .. } => Duration::ZERO,
+            Self::Connection(_) => IDLE_MIN,
+        }
+    }
+
+    /// Nobody wants to know any more.
+    fn is_given_up(&self) -> bool {
+        match self {
+            Self::Budget { .. } => false,
+            Self::Connection(over) => over.is_closed(),
+        }
+    }
+
+    /// Tells a connection; that nobody knows is told by the end of this.
+    fn tell(self, fate: Fate) {
+        if let (Self::Connection(over), Fate::Ended) = (self, fate) {
+            // It may have heard of it otherwise.
+            over.send(()).ok();
+        }
+    }
+}
+
 impl LostSession {
     /// Whether it was there before a server that is up for so long, at this time after its
     /// connection has ended. In doubt it was not.
@@ -348,24 +420,31 @@ fn the_only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
 }
 
 impl Watched {
-    fn new(now: Instant) -> Self {
-        Self { heard: now, idle: false, ended: false }
+    fn new(now: Instant, idle_min: Duration) -> Self {
+        Self { heard: now, idle_since: None, idle_min, ended: false }
     }
 
     /// The server has been asked.
     fn note(&mut self, connection_id: u32, shown: &Shown, now: Instant) {
-        match shown.sessions.get(&u64::from(connection_id)) {
+        let is_idle = match shown.sessions.get(&u64::from(connection_id)) {
+            Some(is_idle) => *is_idle,
+            None if self.idle_min.is_zero() => {
+                self.ended = shown.others;
+                return;
+            }
+            // Its last words may be under way.
+            None if shown.others => true,
+            None => return,
+        };
+        match self.idle_since {
+            Some(since) if is_idle && now.saturating_duration_since(since) >= self.idle_min => {
+                self.ended = true;
+            }
             // It may not have read the statement yet: the next time it has, or its end.
-            Some(true) if !self.idle => {
-                self.idle = true;
+            _ => {
+                self.idle_since = if is_idle { self.idle_since.or(Some(now)) } else { None };
                 self.heard = now;
             }
-            Some(true) => self.ended = true,
-            Some(false) => {
-                self.idle = false;
-                self.heard = now;
-            }
-            None => self.ended = shown.others,
         }
     }
 
@@ -384,86 +463,4 @@ impl Watched {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(sessions: &[(u64, bool)], others: bool) -> Shown {
-        Shown { sessions: sessions.iter().copied().collect(), others }
-    }
-
-    #[tokio::test]
-    async fn a_server_of_one_address_is_found_without_its_socket_and_one_of_several_is_not() {
-        let there = Remote::Network("127.0.0.1:3306".parse().unwrap());
-        assert_eq!(only_address("127.0.0.1:3306").await, Some(there));
-        let there = Remote::Unix("unix:/run/mysql.sock".to_owned());
-        assert_eq!(only_address("unix:/run/mysql.sock").await, Some(there));
-        assert_eq!(the_only([1, 2].into_iter()), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_statement_that_the_server_shows_keeps_its_place_until_it_does_not() {
-        let since = Instant::now();
-        let mut watched = Watched::new(since);
-        for _ in 0..50 {
-            tokio::time::advance(Duration::from_secs(60)).await;
-            watched.note(7, &shown(&[(7, false)], true), Instant::now());
-            assert_eq!(watched.fate(since, Instant::now()), None);
-        }
-        watched.note(7, &shown(&[(8, false)], true), Instant::now());
-        assert_eq!(watched.fate(since, Instant::now()), Some(Fate::Ended));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_is_shown_its_own_sessions_only_knows_nothing_of_others() {
-        let since = Instant::now();
-        let mut watched = Watched::new(since);
-        watched.note(7, &shown(&[], false), Instant::now());
-        tokio::time::advance(UNHEARD_MAX - Duration::from_millis(1)).await;
-        assert_eq!(watched.fate(since, Instant::now()), None);
-        tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(watched.fate(since, Instant::now()), Some(Fate::Unknown));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_session_that_is_idle_twice_has_ended_its_statement() {
-        let since = Instant::now();
-        let mut watched = Watched::new(since);
-        let now = Instant::now();
-        watched.note(7, &shown(&[(7, true)], true), now);
-        assert_eq!(watched.fate(since, now), None, "it may not have begun");
-        watched.note(7, &shown(&[(7, false)], true), now);
-        watched.note(7, &shown(&[(7, true)], true), now);
-        assert_eq!(watched.fate(since, now), None);
-        watched.note(7, &shown(&[(7, true)], true), now);
-        assert_eq!(watched.fate(since, now), Some(Fate::Ended));
-    }
-
-    /// What a server showed that had been started since was another's session with the same id: its
-    /// place was taken for as long as that one stayed.
-    #[test]
-    fn a_session_older_than_its_server_has_ended_and_in_doubt_it_has_not() {
-        const DAY_S: u64 = 86_400;
-        let is_older = |age_ms, ended_for_s, uptime_s| {
-            let age = Duration::from_millis(age_ms);
-            let session = LostSession { remote: None, connection_id: 7, age };
-            session.is_older(Duration::from_secs(ended_for_s), Duration::from_secs(uptime_s))
-        };
-        assert!(is_older(5_900, 3, 7), "it was started since");
-        assert!(!is_older(5_900, 3, 8), "a second is lost in rounding");
-        assert!(!is_older(5_900, 3, 600));
-        assert!(!is_older(0, 0, 0), "nobody had logged in");
-        assert!(is_older(0, 3, 1), "it was started behind the end of the connection");
-        let of_ten_days = 10 * DAY_S * 1_000;
-        assert!(!is_older(of_ten_days, 0, 10 * DAY_S - 60), "the server's clock was set back");
-        assert!(is_older(of_ten_days, 0, 9 * DAY_S));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_there_for_ever_is_given_up_after_an_hour() {
-        let since = Instant::now();
-        let mut watched = Watched::new(since);
-        tokio::time::advance(KEPT_MAX).await;
-        watched.note(7, &shown(&[(7, false)], true), Instant::now());
-        assert_eq!(watched.fate(since, Instant::now()), Some(Fate::Expired));
-    }
-}
+mod tests;

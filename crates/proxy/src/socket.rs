@@ -42,6 +42,23 @@ impl Socket {
         }
     }
 
+    /// Whether it is known by now that the peer takes nothing any more: it has reset the connection, or
+    /// has closed a Unix socket. One of the network that has closed looks as if it had closed its
+    /// sending half, until something is written to it.
+    pub(crate) async fn is_reset(&self) -> bool {
+        let ready = async {
+            match self {
+                Self::Tcp(socket) => socket.ready(Interest::WRITABLE).await,
+                Self::Unix(socket) => socket.ready(Interest::WRITABLE).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ready = ready => ready.map_or(true, |ready| ready.is_write_closed()),
+            () = std::future::ready(()) => false,
+        }
+    }
+
     /// Whether something has come that nobody has read, data or the end, as far as the runtime knows. An
     /// error is an end as well.
     ///

@@ -235,6 +235,14 @@ impl Stream {
         }
     }
 
+    /// See [`Socket::is_reset`]; also where there is no socket any more.
+    pub(crate) async fn is_reset(&self) -> bool {
+        match self.socket() {
+            Some(socket) => socket.is_reset().await,
+            None => true,
+        }
+    }
+
     /// Whether it is worth to ask whether the peer has hung up: something has come that nobody has read,
     /// be it data or the end. It costs a fraction of [`Stream::hung_up`], and wakes for data too.
     pub(crate) fn poll_stirred(&self, cx: &mut Context<'_>) -> Poll<()> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use integration::error::Result;
 use integration::footprint::Footprint;
-use integration::raw::{Compress, Login, RawConn, Tls};
+use integration::raw::{COM_PING, Compress, Login, RawConn, Tls};
 use integration::scenario::{connect_as, is, numbers, wait_for_sum, wait_until};
 use integration::server::{Flavour, Server};
 use integration::sluice::{Config, SluiceProcess};
@@ -120,10 +120,20 @@ async fn a_report_whose_rule_says_kill_ends_with_its_client_and_a_kill_that_is_r
             Flavour::MariaDb => "GRANT CONNECTION ADMIN ON *.* TO 'sluice'@'%'",
         };
         servers.primary.run_sql(&[grant]).await.unwrap();
-        for (leaves, killed) in [(Leaves::Closes, 1.0), (Leaves::Resets, 2.0)] {
+        for (leaves, ahead, killed) in [
+            (Leaves::Closes, None, 1.0),
+            (Leaves::Resets, None, 2.0),
+            // It was not looked for any more behind what its client had sent ahead of its end.
+            (Leaves::Closes, Some(COM_PING), 3.0),
+            (Leaves::Resets, Some(COM_PING), 4.0),
+        ] {
             let mut report = connect_as(&sluice, "killed").await.unwrap();
             let mut neighbour = connect_as(&sluice, "killed").await.unwrap();
             running(servers, &mut report, REPORT).await;
+            if let Some(command) = ahead {
+                report.send_command(&[command]).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
             let took = until_gone(&servers.primary, report, leaves).await;
             assert!(took < Duration::from_secs(3), "{leaves:?}: {took:?}");
             wait_for_sum(&sluice, kills, &[("result", "killed")], killed).await.unwrap();

@@ -4,14 +4,12 @@
 use admission::{BudgetAsk, DigestKey, IdentityKey, Mode, Request, Terms};
 use policy::{Rule, app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
-use tokio::time::Instant;
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
 use super::finishing;
 use super::running_away::running;
 use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
-use crate::left_behind::LostSession;
 use crate::telemetry::NO_RULE_KEY;
 
 impl Connection {
@@ -98,11 +96,7 @@ impl Connection {
     pub(super) fn leave_behind(&mut self) {
         self.cursors.clear();
         if let Some(budget) = self.budget.take() {
-            let lost = LostSession {
-                remote: self.backend.remote(),
-                connection_id: self.session.connection_id(),
-                age: self.leaving.age(Instant::now()),
-            };
+            let lost = self.lost_session();
             self.shared.cluster.left_behind.add(budget, &self.server, lost);
         }
     }

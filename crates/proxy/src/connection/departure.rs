@@ -8,7 +8,8 @@
 //!   something that nobody takes.
 //! - It has commands unread ahead of that: the server sees nothing yet, for both servers take bytes
 //!   for a client that is there. They are sent in their turn.
-//! - It has reset its connection, or cannot be written to: the server's connection is closed.
+//! - It has reset its connection, or cannot be written to: the server's connection is closed, and
+//!   what it had sent ahead is not run, for a server that cannot answer reads no more of it.
 //! - It is asked for a password by a COM_CHANGE_USER, and what it sent ahead of its end is no
 //!   answer: the server's connection is closed, for nobody will go on with that login.
 //!
@@ -19,19 +20,26 @@
 //! A client that has died and one that only has nothing more to say look the same until something
 //! is written to them, and both servers answer the second one: so do we. The rule of the statement
 //! may want more (`on_client_gone`): the statement killed, or left to its end.
+//!
+//! Whoever has left does not come back to end what is stuck. So where the server says nothing for a
+//! while it is asked whether it still works: MySQL 9.7 answers an execution without a cursor of a
+//! statement whose cursor is open with an OK in place of rows, and what a row is no OK is.
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use policy::{OnClientGone, is_killable};
 use tokio::time::Instant;
 
 use super::reading::more;
 use super::{Connection, Ended};
+use crate::left_behind::LostSession;
 use crate::registry::{Control, Inbox};
 use crate::runaway::{Chase, Killed, OwnSession};
+use crate::stream::Stream;
 use crate::telemetry::KillOutcome;
 
 /// Whether the client's leaving has been noticed during the statement under way.
@@ -74,10 +82,9 @@ impl Connection {
         if self.departure != Departure::Unnoticed && self.session.awaits_login_answer() {
             return Err(Ended::ByClient);
         }
-        // An admitted statement keeps its place until the server has finished it. Of a permit that
-        // a COM_CHANGE_USER ends nothing is left at the server.
-        let is_kept = self.permit.is_some() && !self.session.is_logging_in();
-        let is_watched = !is_kept && self.departure == Departure::Unnoticed;
+        if self.departure != Departure::Unnoticed {
+            return Box::pin(self.read_for_departed(control)).await;
+        }
         let Self { client, backend, .. } = self;
         let heard = {
             let mut hung_up = pin!(client.hung_up());
@@ -88,10 +95,7 @@ impl Connection {
                 if let Poll::Ready(filled) = backend.poll_fill(cx) {
                     return Poll::Ready(Heard::Server(filled));
                 }
-                if is_watched
-                    && client.poll_stirred(cx).is_ready()
-                    && hung_up.as_mut().poll(cx).is_ready()
-                {
+                if client.poll_stirred(cx).is_ready() && hung_up.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Heard::ClientHungUp);
                 }
                 Poll::Pending
@@ -105,22 +109,65 @@ impl Connection {
         }
     }
 
+    /// Reads from the server for a client that may not be there, unless the server says that there is
+    /// nothing more to read.
+    async fn read_for_departed(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
+        let session = self.lost_session();
+        let Self { backend, shared, server, .. } = self;
+        let mut heard = pin!(poll_fn(|cx| {
+            if let Poll::Ready(told) = control.poll_told(cx) {
+                return Poll::Ready(Ok(Some(told)));
+            }
+            backend.poll_fill(cx).map(|filled| more(filled, Ended::ByBackend))
+        }));
+        loop {
+            if let Ok(heard) = tokio::time::timeout(UNANSWERED, heard.as_mut()).await {
+                return heard;
+            }
+            let over = shared.cluster.left_behind.ask_after(server, session.clone());
+            tokio::select! {
+                biased;
+                heard = heard.as_mut() => return heard,
+                over = over => if over.is_ok() {
+                    tracing::warn!(
+                        cluster = %shared.cluster.name, connection = session.connection_id,
+                        "the server has ended a statement whose client has left, and its answer has \
+                         no end: the connection is closed"
+                    );
+                    return Err(Ended::ByClient);
+                },
+            }
+        }
+    }
+
+    /// The server's session, for who asks after it.
+    pub(super) fn lost_session(&self) -> LostSession {
+        LostSession {
+            remote: self.backend.remote(),
+            connection_id: self.session.connection_id(),
+            age: self.leaving.age(Instant::now()),
+        }
+    }
+
     /// The client has closed, or has closed its sending half.
     async fn note_hung_up(&mut self) -> Result<(), Ended> {
+        // An admitted statement keeps its place until the server has finished it. Of a permit that
+        // a COM_CHANGE_USER ends nothing is left at the server.
+        if self.permit.is_some() && !self.session.is_logging_in() {
+            self.departure = Departure::Finishing;
+            return Ok(());
+        }
         self.departure = Departure::Noted;
         let farewell = self.farewell().await;
-        match farewell {
-            Farewell::MoreToCome => return Ok(()),
-            Farewell::Nothing | Farewell::Gone => {}
-        }
         self.do_as_the_rule_wants().await;
         match (self.departure, farewell) {
-            (Departure::Finishing, _) => Ok(()),
+            // What it has sent ahead is sent in its turn.
+            (Departure::Finishing, _) | (_, Farewell::MoreToCome) => Ok(()),
             (Departure::Noted | Departure::Unnoticed, Farewell::Gone) if self.budget.is_none() => {
                 Err(Ended::ByClient)
             }
             // Of what counts for a budget the end is heard.
-            (Departure::Noted | Departure::Unnoticed, _) => {
+            (Departure::Noted | Departure::Unnoticed, Farewell::Nothing | Farewell::Gone) => {
                 self.backend.end_sending();
                 Ok(())
             }
@@ -149,22 +196,15 @@ impl Connection {
 
     /// What has come ahead of the client's end. Reads once, of what has all arrived by now.
     async fn farewell(&mut self) -> Farewell {
-        if !self.client.bytes().is_empty() {
-            return Farewell::MoreToCome;
-        }
         let Self { client, .. } = self;
-        poll_fn(|cx| {
-            Poll::Ready(match client.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => Farewell::Nothing,
-                // TLS says so of a socket that ends without its last word.
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    Farewell::Nothing
-                }
-                Poll::Ready(Err(_)) => Farewell::Gone,
-                Poll::Ready(Ok(_)) | Poll::Pending => Farewell::MoreToCome,
-            })
-        })
-        .await
+        let farewell = match client.bytes().is_empty() {
+            true => last_read(client).await,
+            false => Farewell::MoreToCome,
+        };
+        match farewell {
+            Farewell::MoreToCome if client.is_reset().await => Farewell::Gone,
+            Farewell::MoreToCome | Farewell::Nothing | Farewell::Gone => farewell,
+        }
     }
 
     async fn do_as_the_rule_wants(&mut self) {
@@ -206,3 +246,22 @@ impl Connection {
         self.shared.telemetry.kill(&cluster.name, outcome);
     }
 }
+
+/// What is there to be read, in one read.
+async fn last_read(client: &mut Stream) -> Farewell {
+    poll_fn(|cx| {
+        Poll::Ready(match client.poll_fill(cx) {
+            Poll::Ready(Ok(0)) => Farewell::Nothing,
+            // TLS says so of a socket that ends without its last word.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Farewell::Nothing
+            }
+            Poll::Ready(Err(_)) => Farewell::Gone,
+            Poll::Ready(Ok(_)) | Poll::Pending => Farewell::MoreToCome,
+        })
+    })
+    .await
+}
+
+/// For how long the server may say nothing before it is asked whether it works.
+const UNANSWERED: Duration = Duration::from_secs(1);
