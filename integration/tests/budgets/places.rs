@@ -234,6 +234,20 @@ impl Lab {
         self.in_use(0.0).await;
         conn.fetch(statement.id, 1).await.unwrap().accepted().unwrap();
         self.in_use(1.0).await;
+        let other = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        open(&mut conn, &other).await;
+        for _ in 0..3 {
+            // Each took its place again beside the other's.
+            for id in [statement.id, other.id] {
+                conn.fetch(id, 1).await.unwrap().accepted().unwrap();
+                let metrics = self.sluice.metrics().await.unwrap();
+                let in_use = metrics.sum("sluice_budget_in_use", &[("budget", "one")]);
+                assert!(in_use <= 1.0, "{in_use} places of one session");
+            }
+        }
+        conn.close_statement(other.id).await.unwrap();
+        conn.fetch(statement.id, 1).await.unwrap().accepted().unwrap();
+        self.in_use(1.0).await;
         conn.reset_statement(statement.id).await.unwrap().accepted().unwrap();
         self.in_use(0.0).await;
         open(&mut conn, &statement).await;

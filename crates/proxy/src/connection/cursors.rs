@@ -7,7 +7,8 @@
 //! Between two fetches the server does nothing for it. Who does something else in between, or does
 //! not come back for [`IDLE_MAX`], has its place no longer: a loop over the rows of a cursor that
 //! changes each would otherwise wait for itself. It may fetch on all the same, for what has begun is
-//! not held back, and counts again from then on.
+//! not held back, and counts again from then on. Of several cursors the one that was fetched from
+//! last has the place: a session is at the server once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,6 +102,9 @@ impl Cursors {
         let open = self.open(statement_id)?;
         let budgets = open.budgets.as_mut()?;
         let held = budgets.held.take().map(|(held, _)| held);
+        // A session has the place of the cursor that it fetches from last.
+        self.give_back();
+        let budgets = self.open(statement_id)?.budgets.as_ref()?;
         let anew = || cluster.count_for_budgets(&budgets.set, budgets.asks).of_part();
         Some(held.unwrap_or_else(anew))
     }
