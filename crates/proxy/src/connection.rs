@@ -29,6 +29,7 @@ mod returning;
 mod running_away;
 mod securing;
 mod serving;
+mod stalling;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ use self::departure::Departure;
 use self::leaving::{Between, DrainState};
 use self::pausing::Debt;
 pub(crate) use self::serving::{Begun, resume, serve};
+use self::stalling::Rest;
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -129,6 +131,8 @@ struct Connection {
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
     departure: Departure,
+    /// While the rest of a statement is waited for that holds others up.
+    rest: Option<Rest>,
     /// Both clocks when the statement under way began.
     now: (UnixTime, MonoTime),
     leaving: DrainState,
@@ -179,6 +183,7 @@ impl Connection {
             now: (UnixTime(0), MonoTime::ZERO),
             client_gone: None,
             departure: Departure::default(),
+            rest: None,
             leaving: DrainState::default(),
             changing: None,
             claim_logged: false,
@@ -377,8 +382,10 @@ impl Connection {
             }
         }
         let since = waits_for_server.then(Instant::now);
+        let rest_due = self.rest_due(reads);
         let until = match (self.waits_until(), since) {
             (None, Some(since)) => self.runaway_due(since),
+            (None, None) => rest_due,
             (until, _) => until,
         };
         let told = match until {
@@ -390,6 +397,7 @@ impl Connection {
                 match read {
                     Some(told) => told?,
                     None if self.client_gone.is_some() => return Err(Ended::ByClient),
+                    None if self.rest.is_some() => return Box::pin(self.end_stalled()).await,
                     None => {
                         self.cursors.give_back_idle(Instant::now());
                         Box::pin(self.note_overdue()).await;
@@ -398,6 +406,7 @@ impl Connection {
                 }
             }
         };
+        self.note_rest();
         if let Some(since) = since {
             self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
         }

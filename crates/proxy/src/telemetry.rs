@@ -197,7 +197,7 @@ impl Telemetry {
         self.families.backend_errors.with_label_values(&[cluster, kind.as_str()]).inc();
     }
 
-    /// A client was turned away before its login.
+    /// A client was turned away.
     pub fn connection_refused(&self, cluster: &str, reason: ConnectionRefusal) {
         self.families.connections_refused.with_label_values(&[cluster, reason.as_str()]).inc();
     }

@@ -346,6 +346,13 @@ impl Budgets {
         (set, hold.asks)
     }
 
+    /// Whether others may wait for what a statement has taken.
+    pub(crate) fn holds_up(&self, hold: &BudgetHold) -> bool {
+        let mut terms =
+            hold.taken().filter_map(|(slot, _)| self.known.terms(self.buckets.get(slot)?.budget));
+        terms.any(|terms| terms.mode == Mode::Enforce)
+    }
+
     /// A statement is over, and has used so much.
     pub(crate) fn finish(&mut self, now: MonoTime, hold: &BudgetHold, used: &BudgetUsed) {
         let rows = u32::try_from(used.rows).map_or(f64::from(u32::MAX), f64::from);

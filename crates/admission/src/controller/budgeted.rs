@@ -130,6 +130,12 @@ impl Controller {
         self.budgets.taken_with(hold)
     }
 
+    /// Whether others may wait for what a statement has taken.
+    #[must_use]
+    pub fn holds_up(&self, hold: &BudgetHold) -> bool {
+        self.budgets.holds_up(hold)
+    }
+
     /// The budgets that anybody has met, in no order.
     pub fn budget_views(&self) -> Vec<BudgetView> {
         let mut views: Vec<BudgetView> = self.budgets.views().collect();

@@ -42,6 +42,12 @@ impl BudgetGuard {
         self
     }
 
+    /// Whether others may wait for it: not for what only warns.
+    pub(crate) fn holds_up(&self) -> bool {
+        let Some(hold) = &self.hold else { return false };
+        self.cluster.control_quietly(|controller, _| controller.holds_up(hold))
+    }
+
     /// What it was taken with.
     pub(crate) fn taken_with(&self) -> Option<(BudgetSet, (Option<DigestKey>, AppKey))> {
         let hold = self.hold.as_ref()?;

@@ -20,6 +20,8 @@ const ER_CON_COUNT_ERROR: u16 = 1040;
 const ER_HANDSHAKE_ERROR: u16 = 1043;
 /// `ER_SERVER_SHUTDOWN`: clients take it as the loss of the connection, which it is.
 const ER_SERVER_SHUTDOWN: u16 = 1053;
+/// `ER_NET_READ_INTERRUPTED`.
+const ER_NET_READ_INTERRUPTED: u16 = 1159;
 /// `ER_QUERY_INTERRUPTED`.
 const ER_QUERY_INTERRUPTED: u16 = 1317;
 /// `ER_CLIENT_INTERACTION_TIMEOUT`: the server ended an idle session.
@@ -174,6 +176,15 @@ pub(crate) fn internal_fault() -> Answer {
         errno: ER_SERVER_SHUTDOWN,
         sqlstate: *b"08S01",
         message: b"[sluice] internal fault; the log of Sluice tells [executed=no]".to_vec(),
+    }
+}
+
+/// The client has not gone on with its statement.
+pub(crate) fn read_interrupted() -> Answer {
+    Answer {
+        errno: ER_NET_READ_INTERRUPTED,
+        sqlstate: *b"08S01",
+        message: b"Got timeout reading communication packets [sluice executed=no]".to_vec(),
     }
 }
 

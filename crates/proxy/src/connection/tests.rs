@@ -6,6 +6,7 @@ mod moving;
 mod pauses;
 mod places;
 mod script;
+mod stalls;
 
 use std::time::Duration;
 

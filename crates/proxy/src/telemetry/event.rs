@@ -121,7 +121,7 @@ impl BackendErrorKind {
     }
 }
 
-/// Why Sluice itself turned a client away before its login.
+/// Why Sluice itself turned a client away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConnectionRefusal {
     /// There are as many clients as `max_connections` allows.
@@ -130,12 +130,14 @@ pub enum ConnectionRefusal {
     ProxyProtocol,
     /// The client did not go on with its login.
     LoginTimeout,
+    /// The client did not go on with a statement that held others up.
+    Stalled,
 }
 
 impl ConnectionRefusal {
     /// Every one.
-    pub(super) const ALL: [Self; 3] =
-        [Self::MaxConnections, Self::ProxyProtocol, Self::LoginTimeout];
+    pub(super) const ALL: [Self; 4] =
+        [Self::MaxConnections, Self::ProxyProtocol, Self::LoginTimeout, Self::Stalled];
 
     /// The value of its label in the metrics.
     pub const fn as_str(self) -> &'static str {
@@ -143,6 +145,7 @@ impl ConnectionRefusal {
             Self::MaxConnections => "max_connections",
             Self::ProxyProtocol => "proxy_protocol",
             Self::LoginTimeout => "login_timeout",
+            Self::Stalled => "stalled",
         }
     }
 }

@@ -169,7 +169,8 @@ impl Families {
             )?,
             connections_refused: registered.counters(
                 "sluice_connections_refused_total",
-                "Clients that Sluice itself turned away before their login.",
+                "Clients that Sluice itself turned away: before their login, or `stalled` within a \
+                 statement that held others up.",
                 &["cluster", "reason"],
             )?,
             kills: registered.counters(

@@ -73,6 +73,11 @@ impl Forwarding {
         self.running.may_unlock_tables()
     }
 
+    /// Whether the rest of the command is to come from the client.
+    pub(crate) fn awaits_rest(&self) -> bool {
+        matches!(self.stage, Stage::Command(_))
+    }
+
     /// Whether the server has asked for a file.
     pub(crate) fn awaits_file(&self) -> bool {
         matches!(self.stage, Stage::Infile(_))

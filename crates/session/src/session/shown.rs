@@ -32,6 +32,11 @@ impl Session {
         matches!(self.phase, Phase::Idle)
     }
 
+    /// Whether the rest of a command is to come from the client, whose head was sent on.
+    pub fn awaits_rest(&self) -> bool {
+        self.forwarding().is_some_and(Forwarding::awaits_rest)
+    }
+
     /// The statement that was sent on and whose response has not ended. It is counted by
     /// [`crate::Action::Finished`], or by the shell when the connection ends before that.
     pub fn under_way(&self) -> Option<StatementOutcome> {
