@@ -59,8 +59,9 @@ async fn a_limit_that_an_edit_lowers_is_for_what_runs_and_only_for_what_it_is_ab
             let is_killed = CASES.iter().any(|case| case.0 == app && case.4);
             assert_eq!(errno, is_killed.then_some(1317), "{app}");
             let took = at.saturating_duration_since(edited_at);
-            // A second for the file; the rest is what servers take for a KILL while many sleep.
-            assert!(!is_killed || took < Duration::from_millis(3_500), "{app}: {took:?}");
+            // A second each for the file and the limit; the rest is what servers take for a KILL while many sleep,
+            // and machines for everything.
+            assert!(!is_killed || took < Duration::from_secs(6), "{app}: {took:?}");
         }
         for (app, action) in
             [("logged", "log"), ("observed", "log"), ("late", "deprioritise"), ("elapsed", "kill")]
