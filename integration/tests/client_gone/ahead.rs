@@ -71,8 +71,9 @@ async fn run_ahead(server: &Server, addr: SocketAddr, app: &str, leaves: Leaves)
 async fn an_answer_without_an_end_is_waited_for_no_longer_than_its_client_is_there() {
     let servers = MYSQL.get().await.unwrap();
     let sluice = start(servers).await;
-    for app in ["one", "any", "admitted"] {
-        for leaves in [Leaves::Closes, Leaves::Resets] {
+    for leaves in [Leaves::Closes, Leaves::Resets] {
+        let mut left = Vec::new();
+        for app in ["one", "any", "admitted"] {
             let mut conn = connect_as(&sluice, app).await.unwrap();
             let statement = conn.prepare("SELECT 1 AS n UNION ALL SELECT 2").await.unwrap();
             let id = statement.id;
@@ -87,10 +88,13 @@ async fn an_answer_without_an_end_is_waited_for_no_longer_than_its_client_is_the
             tokio::time::sleep(Duration::from_millis(100)).await;
             let id = conn.connection_id();
             drop(leaves.act(conn).await);
-            is_gone(&servers.primary, id).await;
-            wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
-            in_use(&sluice, 0.0).await;
+            left.push(id);
         }
+        for id in left {
+            is_gone(&servers.primary, id).await;
+        }
+        wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
+        in_use(&sluice, 0.0).await;
     }
 }
 
@@ -98,36 +102,40 @@ async fn an_answer_without_an_end_is_waited_for_no_longer_than_its_client_is_the
 /// one, whatever they have of it.
 #[tokio::test]
 async fn who_stops_in_the_middle_of_a_long_statement_loses_its_place_and_nothing_runs() {
-    for servers in both().await {
-        let sluice = start(servers).await;
-        let create = "CREATE TABLE g_stalled (n INT PRIMARY KEY, pad LONGTEXT)";
-        servers.primary.run_sql(&[create]).await.unwrap();
-        let login = Login::new("app").attribute("sluice_app", "one");
-        let mut direct = RawConn::open(servers.primary.addr(), &login).await.unwrap();
-        let set = "SET SESSION net_read_timeout = 1, wait_timeout = 4";
-        direct.query(set).await.unwrap().accepted().unwrap();
-        let mut through = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
-        let since = Instant::now();
-        for conn in [&mut direct, &mut through] {
-            let text = format!("INSERT INTO g_stalled VALUES (1, '{}')", "a".repeat(4_000_000));
-            let whole = framed(0, &conn.query_payload(text.as_bytes(), &[]));
-            conn.send_bytes(whole.get(..2_000_000).unwrap()).await.unwrap();
-        }
-        in_use(&sluice, 1.0).await;
-        direct.read_to_end().await.ok();
-        let took = since.elapsed();
-        assert!(took > Duration::from_secs(3) && took < SOON, "wait_timeout: {took:?}");
-        through.set_read_limit(2 * NET_READ_TIMEOUT);
-        let told = through.read_packet().await.unwrap();
-        let took = since.elapsed();
-        assert_eq!(told.err().map(|(errno, _)| errno), Some(1159));
-        assert!(took > NET_READ_TIMEOUT && took < NET_READ_TIMEOUT + SOON, "{took:?}");
-        in_use(&sluice, 0.0).await;
-        is_gone(&servers.primary, through.connection_id()).await;
-        assert!(numbers(&servers.primary, "SELECT n FROM g_stalled").await.unwrap().is_empty());
-        let stalled = [("reason", "stalled")];
-        wait_for_sum(&sluice, "sluice_connections_refused_total", &stalled, 1.0).await.unwrap();
+    let [one, other] = both().await;
+    // Both take half a minute, of nothing but waiting.
+    tokio::join!(stops_in_the_middle(one), stops_in_the_middle(other));
+}
+
+async fn stops_in_the_middle(servers: &Topology) {
+    let sluice = start(servers).await;
+    let create = "CREATE TABLE g_stalled (n INT PRIMARY KEY, pad LONGTEXT)";
+    servers.primary.run_sql(&[create]).await.unwrap();
+    let login = Login::new("app").attribute("sluice_app", "one");
+    let mut direct = RawConn::open(servers.primary.addr(), &login).await.unwrap();
+    let set = "SET SESSION net_read_timeout = 1, wait_timeout = 4";
+    direct.query(set).await.unwrap().accepted().unwrap();
+    let mut through = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    let since = Instant::now();
+    for conn in [&mut direct, &mut through] {
+        let text = format!("INSERT INTO g_stalled VALUES (1, '{}')", "a".repeat(4_000_000));
+        let whole = framed(0, &conn.query_payload(text.as_bytes(), &[]));
+        conn.send_bytes(whole.get(..2_000_000).unwrap()).await.unwrap();
     }
+    in_use(&sluice, 1.0).await;
+    direct.read_to_end().await.ok();
+    let took = since.elapsed();
+    assert!(took > Duration::from_secs(3) && took < SOON, "wait_timeout: {took:?}");
+    through.set_read_limit(2 * NET_READ_TIMEOUT);
+    let told = through.read_packet().await.unwrap();
+    let took = since.elapsed();
+    assert_eq!(told.err().map(|(errno, _)| errno), Some(1159));
+    assert!(took > NET_READ_TIMEOUT && took < NET_READ_TIMEOUT + SOON, "{took:?}");
+    in_use(&sluice, 0.0).await;
+    is_gone(&servers.primary, through.connection_id()).await;
+    assert!(numbers(&servers.primary, "SELECT n FROM g_stalled").await.unwrap().is_empty());
+    let stalled = [("reason", "stalled")];
+    wait_for_sum(&sluice, "sluice_connections_refused_total", &stalled, 1.0).await.unwrap();
 }
 
 /// The servers' default.
