@@ -23,6 +23,7 @@ SIEGE_ARGS ?= --workers 2
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 
+FEATURES := --workspace --all-features
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-weather bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build release fuzz siege
@@ -31,19 +32,18 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 demo: toolchain servers ## three applications behind Sluice on real servers, for a minute; DEMO_ARGS='--seconds 15'
-	cargo build --profile $(PROFILE) -p sluice --bin sluice
-	$(TARGET)/$(PROFILE_DIR)/sluice demo $(DEMO_ARGS)
+	$(if $(SLUICE_BIN),,cargo build --profile $(PROFILE) -p sluice --bin sluice)
+	$(or $(SLUICE_BIN),$(TARGET)/$(PROFILE_DIR)/sluice) demo $(DEMO_ARGS)
 
 test: build clients tools browser ## everything, with real MySQL and MariaDB servers
-	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast -- --test-threads=$(TEST_THREADS) </dev/null
-	cargo test -p sql --features parser --lib parse </dev/null
+	TARGET=$(TARGET) scripts/run-tests $(FEATURES) -- --test-threads=$(TEST_THREADS)
 
 integration: build clients tools browser ## only the tests on real servers
-	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast --test '*' -- --test-threads=$(TEST_THREADS) </dev/null
+	SLUICE_BIN=$(TARGET)/debug/sluice cargo test $(FEATURES) --no-fail-fast --test '*' -- --test-threads=$(TEST_THREADS) </dev/null
 
-# One invocation for programs and tests, so that dependencies are compiled with one set of features.
+# One set of packages and features for programs and tests, so that nothing is compiled twice.
 build: toolchain servers
-	cargo build --workspace --all-targets
+	cargo build $(FEATURES) --all-targets
 
 check: fmt lint doc ## formatting, clippy and documentation, warnings as errors
 

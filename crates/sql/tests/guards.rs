@@ -1,5 +1,5 @@
 //! The corpus of guards, in which each statement has its verdict: the same file is parsed by real
-//! servers in `integration/tests/guards.rs`.
+//! servers in `integration/tests/rules/guards.rs`.
 
 #![expect(clippy::panic, reason = "a corpus that cannot be read fails the test")]
 

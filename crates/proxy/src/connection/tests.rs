@@ -215,7 +215,7 @@ async fn outlives_its_client(rules: &str) {
 }
 
 /// What is allocated on top of it, by the connection itself: an idle one is promised 10 KiB in all
-/// (`integration/tests/faults/idle.rs`), buffers and names included.
+/// (`integration/tests/wire/faults/idle.rs`), buffers and names included.
 #[tokio::test]
 async fn the_task_of_a_connection_has_room_for_little_but_the_connection() {
     let Parts { connection, counted, control, .. } = Parts::new(OPEN);
