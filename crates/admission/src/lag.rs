@@ -121,9 +121,12 @@ impl LagTracker {
 
     /// The primary has committed heartbeat `seq`; numbers that do not grow are ignored.
     pub fn handle_heartbeat_committed(&mut self, seq: u64, committed_at: MonoTime) {
+        let last = self.heartbeats.newest_at();
         if self.heartbeats.push(seq, committed_at) {
+            let silent = |at| committed_at.saturating_since(at) > self.config.writer_stale_after;
+            let resumed = last.is_some_and(silent);
             for replica in self.replicas.values_mut() {
-                replica.heartbeat_committed(seq, committed_at);
+                replica.heartbeat_committed(seq, committed_at, resumed);
             }
         }
     }

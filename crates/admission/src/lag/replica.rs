@@ -83,6 +83,8 @@ pub(super) struct Replica {
     failed_since: Option<MonoTime>,
     /// What its server says is stopped, and since when it is known.
     stopped: Option<(StoppedThread, MonoTime)>,
+    /// When its replication ran again, or its lag was known again.
+    recovered_at: MonoTime,
     /// How many its server says it has.
     appliers: u32,
 }
@@ -132,6 +134,7 @@ impl Replica {
             measure: Measure::None,
             failed_since: None,
             stopped: None,
+            recovered_at: now,
             appliers: 1,
         }
     }
@@ -169,12 +172,16 @@ impl Replica {
         }
     }
 
-    pub(super) fn heartbeat_committed(&mut self, seq: u64, at: MonoTime) {
+    /// `resumed`: none was committed for so long that there was no lag to be told.
+    pub(super) fn heartbeat_committed(&mut self, seq: u64, at: MonoTime, resumed: bool) {
         if let Measure::Heartbeats { shown, missing_since: missing_since @ None } =
             &mut self.measure
             && shown.is_none_or(|shown| shown < seq)
         {
             *missing_since = Some(at);
+            if resumed {
+                self.recovered_at = at;
+            }
         }
     }
 
@@ -186,6 +193,7 @@ impl Replica {
         config: &LagConfig,
     ) {
         let before = self.lag(now, heartbeats, config);
+        let seq = seq.or_else(|| self.shown_still(now, config));
         let missing_since = match self.measure {
             // Nothing moved: the first missing one may be older than what is remembered.
             Measure::Heartbeats { shown, missing_since: Some(since) } if shown == seq => {
@@ -208,6 +216,13 @@ impl Replica {
         }
     }
 
+    /// What it has shown, where it shows nothing and has not been away: somebody has emptied the table, or made it anew,
+    /// and what it has applied it has applied. One that was away may be another.
+    fn shown_still(&self, now: MonoTime, config: &LagConfig) -> Option<u64> {
+        let stayed = now.saturating_since(self.probed_at?) <= config.stale_after;
+        self.shown().filter(|_| stayed)
+    }
+
     pub(super) fn reports(
         &mut self,
         now: MonoTime,
@@ -220,6 +235,9 @@ impl Replica {
             (None, Measure::Reported { lag, at, .. }) => Some((lag, at, Applier::Stopped)),
             (None, Measure::None | Measure::Heartbeats { .. }) => None,
         };
+        if matches!(self.measure, Measure::None) {
+            self.recovered_at = now;
+        }
         self.measure =
             told.map_or(Measure::None, |(lag, at, applier)| Measure::Reported { lag, at, applier });
         let gap = self.answers(now);
@@ -246,7 +264,11 @@ impl Replica {
         self.stopped = match (stopped, self.stopped) {
             (Some(thread), Some((known, since))) if thread == known => Some((known, since)),
             (Some(thread), Some(_) | None) => Some((thread, now)),
-            (None, Some(_) | None) => None,
+            (None, Some(_)) => {
+                self.recovered_at = now;
+                None
+            }
+            (None, None) => None,
         };
     }
 
@@ -328,8 +350,12 @@ impl Replica {
             return left_out(ReplicaState::Unreachable, since);
         }
         let (state, since) = match (lag, self.belief) {
-            (Some(_), Belief::Counted { since }) => (ReplicaState::Counted, since),
-            (Some(_), Belief::CatchingUp { since }) => (ReplicaState::NeverCaughtUp, since),
+            (Some(_), Belief::Counted { since }) => {
+                (ReplicaState::Counted, since.max(self.recovered_at))
+            }
+            (Some(_), Belief::CatchingUp { since }) => {
+                (ReplicaState::NeverCaughtUp, since.max(self.recovered_at))
+            }
             (None, Belief::Counted { .. } | Belief::CatchingUp { .. }) => {
                 let last_beat = heartbeats.newest_at();
                 let since = last_beat.map(|at| at.saturating_add(config.writer_stale_after));

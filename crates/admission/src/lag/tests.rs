@@ -138,7 +138,7 @@ fn a_cluster_without_replicas_has_no_lag_at_any_time() {
 fn the_slowest_replica_is_the_one_nearest_to_its_own_threshold() {
     let own = BTreeMap::from([(B, ms(30_000)), (C, ms(500))]);
     let mut cluster = Cluster::settled(LagConfig { thresholds: own, ..config(&[A, B, C]) });
-    cluster.is_behind(B, 10_000);
+    cluster.is_behind(B, 9_500);
     cluster.run(50);
     let reading = cluster.tracker.reading(cluster.now());
     let thresholds: Vec<_> =
@@ -445,4 +445,51 @@ fn a_stopped_replica_that_is_ignored_or_never_caught_up_is_left_out_and_says_so(
     let view = restored.tracker.replica(restored.now(), A).unwrap();
     assert_eq!((view.state, view.counts), (ReplicaState::ReceiverStopped, false));
     assert_eq!(restored.tracker.reading(restored.now()).value, None);
+}
+
+/// Somebody empties the table, or drops it: no replica shows anything until the next heartbeat.
+#[test]
+fn who_shows_nothing_any_more_has_applied_what_it_has_shown() {
+    let mut cluster = Cluster::settled(config(&[A]));
+    for (emptied_ms, lag_s) in [(200, 0.0), (250, 0.2), (1_250, 1.2)] {
+        cluster.run(1_000);
+        let began = cluster.now_ms;
+        while cluster.now_ms < began + emptied_ms {
+            cluster.now_ms += 50;
+            if cluster.now_ms.is_multiple_of(250) {
+                let seq = cluster.now_ms / 250;
+                cluster.tracker.handle_heartbeat_committed(seq, cluster.now());
+            }
+            cluster.tracker.handle_replica_shows(cluster.now(), A, None);
+        }
+        assert_eq!((cluster.value(), cluster.state(A)), (Some(lag_s), ReplicaState::Counted));
+    }
+    // Who was away may be another, that has applied nothing.
+    cluster.is_down(A);
+    cluster.run(4_000);
+    cluster.tracker.handle_replica_shows(cluster.now(), A, None);
+    assert_eq!(cluster.state(A), ReplicaState::NeverCaughtUp);
+}
+
+#[test]
+fn a_replica_counts_since_it_runs_and_its_lag_is_known_again() {
+    let mut cluster = Cluster::settled(config(&[A]));
+    let since = |cluster: &Cluster| cluster.tracker.replica(cluster.now(), A).unwrap().since;
+    cluster.tracker.handle_replica_stopped(cluster.now(), A, Some(StoppedThread::Applier));
+    cluster.run(5_000);
+    let started = cluster.now();
+    cluster.tracker.handle_replica_stopped(started, A, None);
+    cluster.run(3_000);
+    cluster.tracker.handle_replica_stopped(cluster.now(), A, None);
+    assert_eq!((cluster.state(A), since(&cluster)), (ReplicaState::Counted, started));
+    // The primary is not there for a while, and no heartbeat is.
+    let newest = cluster.now_ms / 250;
+    for _ in 0..100 {
+        cluster.now_ms += 50;
+        cluster.tracker.handle_replica_shows(cluster.now(), A, Some(newest));
+    }
+    assert_eq!(cluster.state(A), ReplicaState::NoData);
+    cluster.run(3_000);
+    assert_eq!(since(&cluster), at(cluster.now_ms - 3_000 + 250));
+    assert_eq!(cluster.state(A), ReplicaState::Counted);
 }
