@@ -28,6 +28,11 @@ pub(crate) fn text(value: &Value) -> Option<String> {
     }
 }
 
+/// Whether a variable that may be a word or a number is on.
+pub(crate) fn is_on(value: &str) -> bool {
+    !matches!(value.to_ascii_uppercase().as_str(), "0" | "OFF" | "")
+}
+
 /// The value of the first of these columns that the row has.
 pub(crate) fn column<'r>(row: &'r Row, names: &[&str]) -> Option<&'r Value> {
     names.iter().find_map(|name| {
@@ -39,6 +44,12 @@ pub(crate) fn column<'r>(row: &'r Row, names: &[&str]) -> Option<&'r Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_is_on_unless_it_says_that_it_is_off() {
+        assert!(["1", "ON", "on", "NO_LOCK_NO_ADMIN"].into_iter().all(is_on));
+        assert!(!["0", "OFF", "off", ""].into_iter().any(is_on));
+    }
 
     #[test]
     fn digits_of_any_type_are_numbers_and_null_is_not() {

@@ -3,10 +3,15 @@
 //!
 //! A writer whose statement hung has given up its connection, but the statement may still take
 //! effect later. So a write only ever raises the number: what comes late changes nothing.
+//!
+//! An account that may KILL (CONNECTION_ADMIN, MariaDB's READ_ONLY ADMIN) may also write where `read_only`
+//! is on, which an application may not. What was the primary until a moment ago would go on with heartbeats then, each
+//! a transaction that no other server has, and look well to whom nobody can write. So the server is asked before.
 
 use policy::TableName;
 
-use super::answer::number;
+use super::answer::{is_on, number, text};
+use super::health::ER_OPTION_PREVENTS_STATEMENT;
 use crate::board::ProbeError;
 use crate::link::Link;
 
@@ -100,6 +105,19 @@ impl Heartbeat {
         );
         primary.run(&delete).await
     }
+}
+
+/// Fails as the write of an application would where the server is read only.
+pub(super) async fn ask_if_writable(primary: &mut Link) -> Result<(), ProbeError> {
+    let row = primary.first("SELECT @@GLOBAL.read_only").await?;
+    let value = row.and_then(|row| row.as_ref(0).and_then(text));
+    if value.is_some_and(|value| is_on(&value)) {
+        return Err(ProbeError::Refused {
+            code: ER_OPTION_PREVENTS_STATEMENT,
+            message: "read_only is on".into(),
+        });
+    }
+    Ok(())
 }
 
 /// Whether there is no such table, or schema.

@@ -15,7 +15,7 @@ use policy::TableName;
 
 use super::ProbeTarget;
 use super::answer::{number, text as text_of};
-use super::heartbeat::is_missing;
+use super::heartbeat::{ask_if_writable, is_missing};
 use crate::board::ProbeError;
 use crate::cluster::Cluster;
 use crate::link::Link;
@@ -150,6 +150,7 @@ impl LearnedRow {
         if gated == self.written_for {
             return Ok(());
         }
+        ask_if_writable(primary).await?;
         let written = match self.write(primary, &learned).await {
             Err(error) if is_missing(&error) => {
                 self.create(primary).await?;

@@ -8,7 +8,7 @@ use super::ProbeTarget;
 use super::blocker::Lookout;
 use super::gtids::GtidSet;
 use super::health::{Health, Purpose};
-use super::heartbeat::Heartbeat;
+use super::heartbeat::{Heartbeat, ask_if_writable};
 use super::order::Settings;
 use crate::board::ProbeError;
 use crate::link::Link;
@@ -45,8 +45,14 @@ async fn write_heartbeats(target: ProbeTarget) {
     loop {
         rhythm.beat().await;
         let seq = board.next_seq();
-        target.site.cluster.control(|controller, now| controller.handle_heartbeat_begun(now, seq));
-        let written = lookout.during(&target, heartbeat.write(&mut link, seq)).await;
+        let mut written = ask_if_writable(&mut link).await;
+        if written.is_ok() {
+            target
+                .site
+                .cluster
+                .control(|controller, now| controller.handle_heartbeat_begun(now, seq));
+            written = lookout.during(&target, heartbeat.write(&mut link, seq)).await;
+        }
         if written.is_ok() {
             board.heartbeat_committed(seq, target.site.cluster.now());
         }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::ProbeTarget;
 use super::answer::{number, text};
 use super::health::Purpose;
-use super::heartbeat::is_missing;
+use super::heartbeat::{ask_if_writable, is_missing};
 use crate::board::ProbeError;
 use crate::link::Link;
 use crate::rule_table::{ReadRow, Reading, RuleKeeper, VERSION_MAX, WriteRow, Written};
@@ -255,6 +255,7 @@ impl RuleTable {
         let Self { cluster, .. } = self;
         let table = self.name();
         let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        ask_if_writable(link).await?;
         link.run("BEGIN").await?;
         let first = floor.saturating_add(count);
         let raise = format!(

@@ -12,7 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::board::ProbeError;
 use crate::link::denial::quoted_account;
 use crate::link::{Link, unreached};
-use crate::probe::answer::text;
+use crate::probe::answer::{is_on, text};
 use crate::probe::facts::server_of;
 
 /// `ER_ACCESS_DENIED_ERROR`
@@ -53,7 +53,7 @@ impl Account {
             user,
             server: server_of(&version).unwrap_or(Server::Unknown),
             version,
-            read_only: !matches!(read_only.to_ascii_uppercase().as_str(), "0" | "OFF" | ""),
+            read_only: is_on(&read_only),
             cipher: cipher.unwrap_or_default(),
         })
     }
