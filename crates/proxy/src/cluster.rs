@@ -36,6 +36,7 @@ use wire::capability::Capabilities;
 use self::held::QueuedName;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
+use self::telling::Repeated;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
@@ -111,6 +112,8 @@ pub struct Cluster {
     driver: Notify,
     /// Other rules are in force, for those who wait outside of the controller.
     rule_changes: watch::Sender<()>,
+    /// Clients that were told that there is no server.
+    pub(crate) turned_away: Mutex<Repeated>,
     /// What is masked in handshakes has been logged.
     masking_logged: AtomicBool,
 }
@@ -176,6 +179,7 @@ impl Cluster {
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
             killer,
             left_behind: LeftBehind::default(),
+            turned_away: Mutex::new(Repeated::new(clock.now())),
             neighbours: Neighbours::default(),
             pauses: Arc::default(),
             explainer,

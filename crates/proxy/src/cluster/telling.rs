@@ -11,6 +11,59 @@ const LINES_MAX: u32 = 10;
 /// One more line is allowed each time this has passed.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
+/// The lines that are left for one thing.
+#[derive(Debug)]
+struct Lines {
+    left: u32,
+    earned_at: MonoTime,
+}
+
+impl Lines {
+    fn new(now: MonoTime) -> Self {
+        Self { left: LINES_MAX, earned_at: now }
+    }
+
+    fn earn(&mut self, now: MonoTime) {
+        while self.left < LINES_MAX && now.saturating_since(self.earned_at) >= LINE_EVERY {
+            self.left = self.left.saturating_add(1);
+            self.earned_at = self.earned_at.saturating_add(LINE_EVERY);
+        }
+    }
+
+    /// False: there is none.
+    fn spend(&mut self, now: MonoTime) -> bool {
+        if self.left == LINES_MAX {
+            self.earned_at = now;
+        }
+        let has_one = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        has_one
+    }
+}
+
+/// Something that happens again and again, to one client after another.
+#[derive(Debug)]
+pub(crate) struct Repeated {
+    lines: Lines,
+    untold: u64,
+}
+
+impl Repeated {
+    pub(crate) fn new(now: MonoTime) -> Self {
+        Self { lines: Lines::new(now), untold: 0 }
+    }
+
+    /// It has happened. If there is a line for it: how often it did since the last one without any.
+    pub(crate) fn again(&mut self, now: MonoTime) -> Option<u64> {
+        self.lines.earn(now);
+        if self.lines.spend(now) {
+            return Some(std::mem::take(&mut self.untold));
+        }
+        self.untold = self.untold.saturating_add(1);
+        None
+    }
+}
+
 /// The state of one thing, and what was told of it.
 #[derive(Debug)]
 pub(super) struct Telling<S> {
@@ -18,8 +71,7 @@ pub(super) struct Telling<S> {
     now: S,
     /// Changes that were seen since the last line.
     changes: u32,
-    lines_left: u32,
-    earned_at: MonoTime,
+    lines: Lines,
 }
 
 /// Something to tell.
@@ -33,27 +85,20 @@ pub(super) struct News<S> {
 impl<S: Copy + PartialEq> Telling<S> {
     /// Nobody is told how it is at first.
     pub(super) fn new(state: S, now: MonoTime) -> Self {
-        Self { told: state, now: state, changes: 0, lines_left: LINES_MAX, earned_at: now }
+        Self { told: state, now: state, changes: 0, lines: Lines::new(now) }
     }
 
     /// It is in this state now. What there is to tell of that, if a line is left for it: also later,
     /// when one is again.
     pub(super) fn look(&mut self, state: S, now: MonoTime) -> Option<News<S>> {
-        while self.lines_left < LINES_MAX && now.saturating_since(self.earned_at) >= LINE_EVERY {
-            self.lines_left = self.lines_left.saturating_add(1);
-            self.earned_at = self.earned_at.saturating_add(LINE_EVERY);
-        }
+        self.lines.earn(now);
         if state != self.now {
             self.now = state;
             self.changes = self.changes.saturating_add(1);
         }
-        if state == self.told || self.lines_left == 0 {
+        if state == self.told || !self.lines.spend(now) {
             return None;
         }
-        if self.lines_left == LINES_MAX {
-            self.earned_at = now;
-        }
-        self.lines_left = self.lines_left.saturating_sub(1);
         let before = std::mem::replace(&mut self.told, state);
         let untold = std::mem::take(&mut self.changes).saturating_sub(1);
         Some(News { before, untold })
@@ -75,6 +120,18 @@ mod tests {
         assert_eq!(telling.look("shut", at(2)), Some(News { before: "open", untold: 0 }));
         assert_eq!(telling.look("shut", at(3)), None);
         assert_eq!(telling.look("open", at(3)), Some(News { before: "shut", untold: 0 }));
+    }
+
+    #[test]
+    fn what_happens_a_thousand_times_a_second_has_a_line_now_and_then_that_counts_the_others() {
+        let mut repeated = Repeated::new(at(0));
+        let mut counts: Vec<u64> = Vec::new();
+        for second in 1..=60 {
+            counts.extend((0..1_000).filter_map(|_| repeated.again(at(second))));
+        }
+        assert_eq!(counts.len(), 11, "{counts:?}");
+        assert!(counts.iter().take(10).all(|untold| *untold == 0), "{counts:?}");
+        assert_eq!(counts.last(), Some(&(30 * 1_000 - 10)), "{counts:?}");
     }
 
     #[test]

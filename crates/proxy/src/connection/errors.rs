@@ -75,7 +75,11 @@ pub(super) async fn turn_away(shared: &Shared, client: Socket, failure: &Connect
     let cluster = &shared.cluster.name;
     shared.telemetry.backend_error(cluster, failure.kind());
     let why = failure.why_at(&shared.cluster.policy().primary);
-    tracing::warn!(%cluster, why, "cannot connect to the primary");
+    let now = shared.cluster.now();
+    let told = shared.cluster.turned_away.lock().again(now);
+    if let Some(untold) = told {
+        tracing::warn!(%cluster, why, untold, "cannot connect to the primary");
+    }
     let mut packet = Vec::new();
     encode_connect_failure(&mut packet, cluster, failure);
     say_and_close(client, &packet).await;
