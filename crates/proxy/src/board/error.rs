@@ -35,6 +35,14 @@ pub enum ProbeError {
     Unusable(String),
 }
 
+/// `ER_ACCESS_DENIED_ERROR`
+const ER_ACCESS_DENIED: u16 = 1045;
+/// `ER_ACCOUNT_HAS_BEEN_LOCKED`, and MariaDB's.
+const ER_ACCOUNT_LOCKED: u16 = 3118;
+const ER_ACCOUNT_LOCKED_MARIADB: u16 = 4151;
+/// `ER_MUST_CHANGE_PASSWORD_LOGIN`
+const ER_PASSWORD_EXPIRED: u16 = 1862;
+
 impl ProbeError {
     /// The errno, if the server gave one.
     pub(crate) fn code(&self) -> Option<u16> {
@@ -45,6 +53,20 @@ impl ProbeError {
             | Self::NoPassword(_)
             | Self::Unencrypted(_)
             | Self::Unusable(_) => None,
+        }
+    }
+
+    /// What to do about an account that may not log in, if it is that.
+    pub(crate) fn account_advice(&self) -> Option<&'static str> {
+        match self.code()? {
+            ER_ACCESS_DENIED => Some("check probe.user and its password on this server"),
+            ER_ACCOUNT_LOCKED | ER_ACCOUNT_LOCKED_MARIADB => {
+                Some("ALTER USER … ACCOUNT UNLOCK, for probe.user on this server")
+            }
+            ER_PASSWORD_EXPIRED => {
+                Some("ALTER USER … PASSWORD EXPIRE NEVER, for probe.user on this server")
+            }
+            _ => None,
         }
     }
 

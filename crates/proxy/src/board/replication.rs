@@ -8,6 +8,7 @@ use admission::MonoTime;
 use admission::lag::{ReplicaKey, ReplicaState, ReplicaView, StoppedThread};
 
 use super::{CommitOrder, ProbeBoard, ProbeError, ReplicaNews};
+use crate::link::denial::is_denial;
 
 /// A replica as metrics and people see it.
 #[derive(Debug, Clone)]
@@ -174,14 +175,16 @@ impl ReplicaReading {
             | ReplicaState::DelayedOnPurpose
             | ReplicaState::IgnoredSlowest
             | ReplicaState::NoData => match &self.replication {
-                ReplicationStatus::Untold(error) if error.code().is_some() => MAY_NOT_ASK,
+                ReplicationStatus::Untold(error) if error.code().is_some_and(is_denial) => {
+                    MAY_NOT_ASK
+                }
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
                 | ReplicationStatus::Stopped(_)
-                | ReplicationStatus::Untold(_) => match self.order {
-                    CommitOrder::Unseen => KEEP_THE_ORDER,
-                    CommitOrder::Unasked | CommitOrder::Kept | CommitOrder::ByGtid => "",
-                },
+                | ReplicationStatus::Untold(_) => {
+                    let account = self.error.as_ref().and_then(ProbeError::account_advice);
+                    account.unwrap_or_else(|| self.order.advice())
+                }
             },
         }
     }
@@ -220,11 +223,22 @@ const KEEP_THE_ORDER: &str = "on that server: STOP REPLICA SQL_THREAD; SET PERSI
     replica_preserve_commit_order=ON; START REPLICA SQL_THREAD (before MySQL 8.0.26: \
     slave_preserve_commit_order). Or give the servers GTIDs (gtid_mode=ON)";
 
+impl CommitOrder {
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Unseen => KEEP_THE_ORDER,
+            Self::Unasked | Self::Kept | Self::ByGtid => "",
+        }
+    }
+}
+
 const MAY_NOT_ASK: &str = "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONITOR): without it \
     nobody sees that its replication is stopped, or delayed on purpose";
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -245,5 +259,29 @@ mod tests {
             "the receiver (I/O thread) of channel c2 is stopped, without an error: somebody stopped \
              it"
         );
+    }
+
+    #[test]
+    fn who_may_not_log_in_is_not_advised_to_be_granted_anything() {
+        let error = |code| ProbeError::Refused { code, message: "no".to_owned() };
+        let reading = |code| ReplicaReading {
+            server: "db2:3306".into(),
+            view: ReplicaView {
+                lag: None,
+                threshold: Duration::from_secs(1),
+                age: Duration::ZERO,
+                state: ReplicaState::Unreachable,
+                counts: false,
+                since: MonoTime::ZERO,
+            },
+            error: Some(error(code)),
+            replication: ReplicationStatus::Untold(error(code)),
+            order: CommitOrder::Unasked,
+            unwritten: None,
+        };
+        assert!(reading(1045).advice().contains("password"));
+        assert!(reading(3118).advice().contains("UNLOCK"));
+        assert!(reading(1227).advice().contains("GRANT REPLICATION CLIENT"));
+        assert_eq!(reading(1040).advice(), "");
     }
 }

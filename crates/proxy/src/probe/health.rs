@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::board::ProbeError;
+use crate::link::denial::is_denial;
 
 /// The health of one probe on one server.
 pub(super) struct Health {
@@ -81,7 +82,7 @@ impl Purpose {
 
 /// Whether a right is missing.
 pub(super) fn is_denied(error: &ProbeError) -> bool {
-    error.code().is_some_and(|code| DENIED.contains(&code))
+    error.code().is_some_and(is_denial)
 }
 
 /// What the operator can do about it; empty if the error says it all.
@@ -92,12 +93,14 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
         return "backend_tls.ca holds this server's own certificate, which is marked as an \
             authority (CA:TRUE): probes take it only without that mark";
     }
+    if let Some(advice) = error.account_advice() {
+        return advice;
+    }
     match (error.code(), purpose) {
-        (Some(ER_ACCESS_DENIED), _) => "check probe.user and its password on this server",
         (Some(ER_OPTION_PREVENTS_STATEMENT), Purpose::Heartbeat) => {
             "the primary is read only; is it the primary?"
         }
-        (Some(code), purpose) if DENIED.contains(&code) => match purpose {
+        (Some(code), purpose) if is_denial(code) => match purpose {
             Purpose::Heartbeat => {
                 "GRANT CREATE, INSERT, UPDATE, SELECT, DELETE on the heartbeat's schema"
             }
@@ -129,14 +132,8 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
 /// What the verifier of certificates calls it.
 const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 
-/// `ER_ACCESS_DENIED_ERROR`
-const ER_ACCESS_DENIED: u16 = 1045;
 /// `ER_OPTION_PREVENTS_STATEMENT`: `--read-only`.
 pub(super) const ER_OPTION_PREVENTS_STATEMENT: u16 = 1290;
-/// `ER_DBACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR`, `ER_COLUMNACCESS_DENIED_ERROR`,
-/// `ER_SPECIFIC_ACCESS_DENIED_ERROR`.
-const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
-
 #[cfg(test)]
 mod tests {
     use super::*;
