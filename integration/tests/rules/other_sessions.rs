@@ -92,6 +92,12 @@ async fn locks_are_named(
                 log.lines().filter(|line| line.contains("blocker") && line.contains(&cause));
             assert_eq!(lines.count(), 1, "it is told once: {log}");
         }
+        // And no primary that is gone.
+        let primary = servers.primary.addr().to_string();
+        let up = sluice.metrics().await.unwrap().value("sluice_probe_up", &[("server", &primary)]);
+        assert_eq!(up, Some(1.0));
+        let page = sluice.http_get("/plain").await.unwrap().body;
+        assert!(!page.contains("does not answer"), "{page}");
         run(&mut holder, "UNLOCK TABLES").await;
         is_blocked(sluice, &[]).await;
         wait_for_signal(sluice, "lag", 1.0).await.unwrap();

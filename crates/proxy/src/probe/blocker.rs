@@ -68,6 +68,7 @@ impl Lookout {
             // Whoever cannot be asked has not given its lock back.
             if let Ok(found) = found {
                 self.tell(target, found);
+                self.note_primary(target);
             }
             rest = LOOK_INTERVAL;
         }
@@ -79,9 +80,26 @@ impl Lookout {
         while self.told.is_some() {
             tokio::time::sleep(LOOK_INTERVAL).await;
             match self.look().await {
-                Ok(found @ Some(_)) => self.tell(target, found),
+                Ok(found @ Some(_)) => {
+                    self.tell(target, found);
+                    self.note_primary(target);
+                }
                 Ok(None) | Err(_) => return,
             }
+        }
+    }
+
+    /// Whether the heartbeat is known to wait for a lock: that it takes too long says nothing of the primary.
+    pub(super) fn knows_why(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// Behind a lock the primary answers all the same, here.
+    fn note_primary(&self, target: &ProbeTarget) {
+        if self.knows_why() {
+            let cluster = &target.site.cluster;
+            cluster.probes.primary_said(Ok(()), cluster.now());
+            target.note_contact(&Ok(()));
         }
     }
 

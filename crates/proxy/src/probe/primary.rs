@@ -56,7 +56,9 @@ async fn write_heartbeats(target: ProbeTarget) {
         if written.is_ok() {
             board.heartbeat_committed(seq, target.site.cluster.now());
         }
-        note(&target, &mut health, &written);
+        if !(matches!(written, Err(ProbeError::TimedOut)) && lookout.knows_why()) {
+            note(&target, &mut health, &written);
+        }
         if written.is_ok() && board.wants_executed() {
             order.note_executed(&target, &mut link, seq).await;
         }
