@@ -135,6 +135,15 @@ async fn swap(
         None => None,
     };
     let rename = Pending::query(c, migration.rename());
+    // As gh-ost does: who comes before it would write to the old table.
+    let stands = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'rename %`{}`%' \
+         AND STATE = 'Waiting for table metadata lock'",
+        migration.name
+    );
+    let admin = &MYSQL.get().await.unwrap().primary;
+    let stands = || async { Ok(numbers(admin, &stands).await? == [1]) };
+    wait_until("the rename stands in line", SOON, stands).await.unwrap();
     ok(&mut a, &migration.drop_sentry()).await;
     ok(&mut a, "unlock /* gh-ost */ tables").await;
     let took = locked.elapsed();
