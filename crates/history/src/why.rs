@@ -149,6 +149,11 @@ pub struct SignalShown {
     pub open: bool,
     /// Where it was highest.
     pub server: Option<String>,
+    /// What kept its gate shut besides the load, where that was known: a replica whose replication
+    /// is stopped, or that refuses its probe.
+    pub cause: Option<String>,
+    /// What can be done about that.
+    pub advice: Option<String>,
 }
 
 /// A place in line.
@@ -295,6 +300,12 @@ impl SignalShown {
             unit: if signal.is_time { "s" } else { "" }.to_owned(),
             open: signal.lets_through,
             server: signal.server.as_deref().map(str::to_owned),
+            cause: signal.hindrance.as_ref().map(|hindrance| hindrance.why.clone()),
+            advice: signal
+                .hindrance
+                .as_ref()
+                .map(|hindrance| hindrance.advice.to_owned())
+                .filter(|advice| !advice.is_empty()),
         }
     }
 }

@@ -33,7 +33,7 @@ pub use self::bypass::{BypassReading, BypassUser};
 pub use self::error::{Contact, ProbeError};
 pub use self::order::CommitOrder;
 pub use self::reach::{LATELY, Reachability};
-pub use self::replication::{ReplicaReading, ReplicationStatus, StoppedReplication};
+pub use self::replication::{Hindrance, ReplicaReading, ReplicationStatus, StoppedReplication};
 
 /// What the probes of one cluster have seen.
 #[derive(Debug)]

@@ -250,12 +250,17 @@ impl Why {
         match reason {
             "gate_closed" => {
                 let below = self.open_gate();
+                if let Some(cause) = self.end_of_cause() {
+                    return format!("{below}, once {cause}; or {exempt}");
+                }
                 format!("{below} within its max_delay of {delay}; a longer max_delay; or {exempt}")
             }
-            "no_data" => format!(
-                "a value for the gate's signals (`sluice status` says what keeps the probe); \
-                 on_no_data: open; or {exempt}"
-            ),
+            "no_data" => {
+                let cause = self.end_of_cause().map(|cause| format!(", once {cause}"));
+                let cause = cause
+                    .unwrap_or_else(|| " (`sluice status` says what keeps the probe)".to_owned());
+                format!("a value for the gate's signals{cause}; on_no_data: open; or {exempt}")
+            }
             "hold" => format!("the end of the hold, by {lift}"),
             "deny" => format!("nothing but {lift}"),
             "ratio" if *ratio >= 1.0 => {
@@ -306,6 +311,15 @@ impl Why {
         }
     }
 
+    /// What has to end before a gate can open, where something besides the load keeps it shut.
+    fn end_of_cause(&self) -> Option<String> {
+        let mut shut = self.signals.iter().filter(|signal| !signal.open);
+        let SignalShown { server, advice, .. } = shut.find(|signal| signal.cause.is_some())?;
+        let server = server.as_deref().map(|server| format!(" at {server}")).unwrap_or_default();
+        let advice = advice.as_deref().map(|advice| format!(" ({advice})")).unwrap_or_default();
+        Some(format!("that is mended{server}{advice}"))
+    }
+
     fn open_gate(&self) -> String {
         let shut = self.signals.iter().filter(|signal| !signal.open);
         let shut: Vec<String> = shut.map(SignalShown::bound).collect();
@@ -320,11 +334,15 @@ impl SignalShown {
     }
 
     fn in_words(&self) -> String {
-        let Self { signal, value, threshold, unit, open, server } = self;
+        let Self { signal, value, threshold, unit, open, server, cause, advice: _ } = self;
         let value = value.map_or_else(|| "no value".to_owned(), |value| quantity(value, unit));
         let server = server.as_deref().map(|server| format!(" at {server}")).unwrap_or_default();
+        let cause = cause.as_deref().map(|cause| format!(" ({cause})")).unwrap_or_default();
         let state = if *open { "open" } else { "shut" };
-        format!("{signal} {value}{server}, threshold {}: {state}", quantity(*threshold, unit))
+        format!(
+            "{signal} {value}{server}{cause}, threshold {}: {state}",
+            quantity(*threshold, unit)
+        )
     }
 }
 
@@ -412,7 +430,7 @@ mod tests {
             threshold: 5.0,
             unit: "s".to_owned(),
             open: true,
-            server: None,
+            ..SignalShown::default()
         };
         let end = "admitted".to_owned();
         let id = Some("7604ca5c".to_owned());
@@ -421,6 +439,42 @@ mod tests {
             "what would have let it through sooner: lag below 5 s sooner; fewer ahead of it";
         assert!(why.contains(sooner), "{why}");
         assert!(!why.contains("max_delay"), "{why}");
+    }
+
+    /// Where an applier was stopped, a longer `max_delay` was told to help.
+    #[test]
+    fn what_keeps_a_gate_shut_besides_the_load_is_named_with_what_ends_it() {
+        let lag = SignalShown {
+            signal: "lag".to_owned(),
+            value: Some(7.6),
+            threshold: 1.0,
+            unit: "s".to_owned(),
+            server: Some("db3".to_owned()),
+            ..SignalShown::default()
+        };
+        let cause = Some("the applier (SQL thread) is stopped: error 1062: Duplicate".to_owned());
+        let advice = Some("on that server: START REPLICA".to_owned());
+        let stopped = SignalShown { cause, advice, ..lag.clone() };
+        let of = |reason: &str, signal: &SignalShown| {
+            let (reason, signals) = (Some(reason.to_owned()), vec![signal.clone()]);
+            said(&Why { reason, signals, ..paced() })
+        };
+        let why = of("gate_closed", &stopped);
+        let gate = "gate: lag 7.6 s at db3 (the applier (SQL thread) is stopped: error 1062: \
+                    Duplicate), threshold 1 s: shut";
+        assert!(why.contains(gate), "{why}");
+        let remedy = "what lets it through: lag below 1 s, once that is mended at db3 (on that \
+                      server: START REPLICA); or `sluice exempt";
+        assert!(why.contains(remedy) && !why.contains("max_delay"), "{why}");
+        assert!(of("gate_closed", &lag).contains("a longer max_delay"), "it only lags");
+
+        let cause = Some("db3: error 1045: Access denied".to_owned());
+        let unknown = SignalShown { value: None, server: None, ..lag };
+        let refused = SignalShown { cause, ..unknown.clone() };
+        let why = of("no_data", &refused);
+        assert!(why.contains("lag no value (db3: error 1045: Access denied), "), "{why}");
+        assert!(why.contains("signals, once that is mended; on_no_data: open"), "{why}");
+        assert!(of("no_data", &unknown).contains("`sluice status` says what keeps"));
     }
 
     #[test]

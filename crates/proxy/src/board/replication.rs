@@ -7,7 +7,7 @@ use std::sync::Arc;
 use admission::MonoTime;
 use admission::lag::{ReplicaKey, ReplicaState, ReplicaView, StoppedThread};
 
-use super::{CommitOrder, ProbeBoard, ProbeError, ReplicaNews};
+use super::{CommitOrder, Observations, ProbeBoard, ProbeError, ReplicaNews};
 use crate::link::denial::is_denial;
 
 /// A replica as metrics and people see it.
@@ -31,24 +31,63 @@ impl ProbeBoard {
     /// The replicas and how far behind they are.
     pub fn replicas(&self, now: MonoTime) -> Vec<ReplicaReading> {
         let seen = self.seen.lock();
-        let view = |key: &ReplicaKey| seen.lag.as_ref()?.replica(now, *key);
         let unwritten = seen.heartbeat_unwritten(now);
-        seen.replicas
-            .iter()
-            .filter_map(|(server, key)| {
-                let news = seen.news.get(server).cloned().unwrap_or_default();
-                let ReplicaNews { error, replication, order, stopped: _ } = news;
-                Some(ReplicaReading {
-                    server: server.clone(),
-                    view: view(key)?,
-                    error,
-                    replication,
-                    order,
-                    unwritten: unwritten.clone(),
-                })
-            })
-            .collect()
+        let replicas = seen.replicas.iter();
+        replicas.filter_map(|(server, key)| seen.replica(now, (server, *key), &unwritten)).collect()
     }
+
+    /// Why a replica's lag does not shrink, or is not known; none where it only lags.
+    pub(crate) fn hindrance_of(&self, server: &str, now: MonoTime) -> Option<Hindrance> {
+        let seen = self.seen.lock();
+        let unwritten = seen.heartbeat_unwritten(now);
+        let (server, key) = seen.replicas.get_key_value(server)?;
+        seen.replica(now, (server, *key), &unwritten)?.hindrance()
+    }
+
+    /// Why the cluster's lag has no data, where that is known.
+    pub(crate) fn lag_hindrance(&self, now: MonoTime) -> Option<Hindrance> {
+        if let Some(why) = self.heartbeat_unwritten(now) {
+            return Some(Hindrance { why, advice: "" });
+        }
+        let left_out = self.replicas(now).into_iter().filter(|replica| !replica.view.counts);
+        let mut hindered =
+            left_out.filter_map(|replica| Some((replica.hindrance()?, replica.server)));
+        let (Hindrance { why, advice }, server) = hindered.next()?;
+        let why = match hindered.count() {
+            0 => format!("{server}: {why}"),
+            more => format!("{server}: {why}, and {more} more"),
+        };
+        Some(Hindrance { why, advice })
+    }
+}
+
+impl Observations {
+    fn replica(
+        &self,
+        now: MonoTime,
+        (server, key): (&Arc<str>, ReplicaKey),
+        unwritten: &Option<String>,
+    ) -> Option<ReplicaReading> {
+        let news = self.news.get(server).cloned().unwrap_or_default();
+        let ReplicaNews { error, replication, order, stopped: _ } = news;
+        Some(ReplicaReading {
+            server: server.clone(),
+            view: self.lag.as_ref()?.replica(now, key)?,
+            error,
+            replication,
+            order,
+            unwritten: unwritten.clone(),
+        })
+    }
+}
+
+/// What keeps a lag from shrinking, or from being known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hindrance {
+    /// In words.
+    pub why: String,
+    /// What can be done about it; empty where that says it all.
+    pub advice: &'static str,
 }
 
 /// What a server says of its replication.
@@ -187,6 +226,20 @@ impl ReplicaReading {
                 }
             },
         }
+    }
+
+    fn hindrance(&self) -> Option<Hindrance> {
+        let why = match (self.view.state, &self.replication, &self.error) {
+            (
+                ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped,
+                ReplicationStatus::Stopped(stopped),
+                _,
+            ) => stopped.to_string(),
+            (_, _, Some(error)) => error.to_string(),
+            (ReplicaState::NoData, _, None) => self.unwritten.clone()?,
+            (_, _, None) => return None,
+        };
+        Some(Hindrance { why, advice: self.advice() })
     }
 
     /// Whether its state is that its replication is stopped.

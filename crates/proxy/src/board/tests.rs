@@ -48,6 +48,27 @@ fn a_stop_is_a_cause_if_it_lasted_and_the_replica_counted() {
 }
 
 #[test]
+fn what_keeps_a_lag_is_known_of_the_replica_and_of_the_cluster() {
+    let board = ProbeBoard::default();
+    let servers: [Arc<str>; 2] = ["r1".into(), "r2".into()];
+    board.configure((&servers, &ReplicaBook::default()), &limits(), PrimaryProbing::Probed, at(0));
+    board.heartbeat_committed(1, at(0));
+    board.on_replica("r1", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    assert_eq!(board.hindrance_of("r1", at(1)), None, "it only lags");
+    board.replication_said(&servers[0], stopped(), at(1));
+    let told = board.hindrance_of("r1", at(9)).unwrap();
+    assert!(told.why.contains("is stopped: error 1062: it is there"), "{told:?}");
+    assert!(told.advice.contains("START REPLICA"), "{told:?}");
+    // Of the cluster only who is left out counts.
+    assert_eq!(board.lag_hindrance(at(9)), None);
+    let refused = ProbeError::Refused { code: 1045, message: "no".to_owned() };
+    board.replica_said(&servers[1], Some(&refused));
+    let told = board.lag_hindrance(at(9)).unwrap();
+    assert_eq!(told.why, "r2: error 1045: no");
+    assert!(told.advice.contains("password"), "{told:?}");
+}
+
+#[test]
 fn whoever_has_had_a_word_from_the_server_has_reached_it() {
     let refused = ProbeError::Refused { code: 1045, message: String::new() };
     let unencrypted = ProbeError::Unencrypted("invalid peer certificate".to_owned());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use admission::{MonoTime, Reason, RuleLimit, SignalView};
+use admission::{MonoTime, Reason, RuleLimit, SignalState, SignalView};
 use parking_lot::Mutex;
 use policy::identity::Source;
 use policy::{Action, ClusterPolicy, Quarantined, Rule, Signal, SignalKind, UnixTime};
@@ -17,6 +17,7 @@ use sql::Class;
 
 use super::refused::{Refused, RefusedBook};
 use super::{ClientName, Cluster, QuarantineTimes};
+use crate::board::Hindrance;
 
 /// Refusals that are kept, the last ones: about a megabyte.
 const REFUSALS_MAX: usize = 1_000;
@@ -139,6 +140,8 @@ pub struct GateSignal {
     pub lets_through: bool,
     /// The server that it was highest at, where that is known.
     pub server: Option<Arc<str>>,
+    /// What keeps it shut besides the load, where that is known.
+    pub hindrance: Option<Hindrance>,
 }
 
 /// A place in line.
@@ -353,16 +356,46 @@ impl Cluster {
         let views: Vec<SignalView> = self.gatekeeper.lock().controller.signals(now).collect();
         let named = policy.gate_signals(gate).filter_map(|signal| {
             let view = views.iter().find(|view| view.key == signal.key)?;
+            let server = self.highest_at(signal, now);
             Some(GateSignal {
+                hindrance: self.hindrance(signal, view, server.as_deref()),
                 name: signal.name.clone(),
                 is_time: signal.kind.is_time(),
                 value: view.value,
                 threshold: view.threshold,
                 lets_through: view.lets_through,
-                server: self.highest_at(signal, now),
+                server,
             })
         });
         named.collect()
+    }
+
+    /// What keeps a signal's gate shut besides the load.
+    fn hindrance(
+        &self,
+        signal: &Signal,
+        view: &SignalView,
+        highest_at: Option<&str>,
+    ) -> Option<Hindrance> {
+        if view.lets_through {
+            return None;
+        }
+        match (&signal.kind, view.state) {
+            (SignalKind::Lag { .. }, SignalState::NoData { .. }) => {
+                self.probes.lag_hindrance(self.now())
+            }
+            (SignalKind::Lag { .. }, SignalState::Open | SignalState::Closed) => {
+                self.probes.hindrance_of(highest_at?, self.now())
+            }
+            (
+                SignalKind::Latency(_)
+                | SignalKind::ThreadsRunning
+                | SignalKind::HistoryListLength
+                | SignalKind::Query(_)
+                | SignalKind::Status(_),
+                _,
+            ) => None,
+        }
     }
 
     /// The server at which a signal is highest now, by its address in the file.

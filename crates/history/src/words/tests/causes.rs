@@ -78,6 +78,7 @@ fn what_is_refused_at_once_between_two_looks_has_the_value_of_then() {
         threshold: 1.0,
         lets_through: false,
         server: Some("db3".into()),
+        hindrance: None,
     });
     world.step(&scene);
     world.quiet_until(END);
