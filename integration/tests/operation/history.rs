@@ -80,16 +80,7 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     assert!(Refused::of(&etl.query("INSERT INTO t VALUES (2)").await.unwrap()).is_none());
 
     // At once, of the minute under way.
-    let why = tell(&config, &["why", &id]).await;
-    for part in [
-        &format!("statement {id} of etl was refused at "),
-        "identity: etl, named by a connection attribute; user app at 127.0.0.1:",
-        "rule: nightly-etl (throttle): mornings",
-        &format!(" at {server}, threshold 1 s: shut"),
-        "what would have let it through: lag below 1 s within its max_delay of 1 s",
-    ] {
-        assert!(why.contains(part), "{part}: {why}");
-    }
+    the_refused_is_told(&config, &id, &server).await;
     assert!(tell(&config, &["why", "etl"]).await.contains(&format!("statement {id} of etl")));
     let told = history_of_etl(&config, &server, "1 was refused").await;
     assert!(told.contains("meanwhile online-ddl wrote 9"), "of 41 rows: {told}");
@@ -129,6 +120,26 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     .await
     .unwrap();
     sluice.stop(SOON).await.unwrap();
+}
+
+/// Who, by which rule, and what kept the gate shut.
+async fn the_refused_is_told(config: &Config, id: &str, server: &str) {
+    let why = tell(config, &["why", id]).await;
+    for part in [
+        &format!("statement {id} of etl was refused at "),
+        "identity: etl, named by a connection attribute; user app at 127.0.0.1:",
+        "rule: nightly-etl (throttle): mornings",
+        &format!(
+            " at {server} (the applier (SQL thread) is stopped, without an error: somebody \
+             stopped it), threshold 1 s: shut"
+        ),
+        &format!(
+            "what would have let it through: lag below 1 s, once that is mended at {server} (on \
+             that server: START REPLICA"
+        ),
+    ] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
 }
 
 async fn wait_until_it_has_written(sluice: &SluiceProcess) {

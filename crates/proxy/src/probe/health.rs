@@ -134,6 +134,7 @@ const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 
 /// `ER_OPTION_PREVENTS_STATEMENT`: `--read-only`.
 pub(super) const ER_OPTION_PREVENTS_STATEMENT: u16 = 1290;
+
 #[cfg(test)]
 mod tests {
     use super::*;
