@@ -51,7 +51,7 @@ impl Class {
 
     /// Whether a statement of this class may take locks or write.
     #[must_use]
-    pub fn works(self) -> bool {
+    pub const fn works(self) -> bool {
         match self {
             Self::LockingRead
             | Self::Write
@@ -160,6 +160,11 @@ impl ClassSet {
         self.0 & GATEABLE != 0
     }
 
+    /// Whether something of it may take locks or write.
+    pub(crate) fn works(self) -> bool {
+        self.0 & WORKS != 0
+    }
+
     /// Whether `class` is in the set.
     #[must_use]
     pub fn contains(self, class: Class) -> bool {
@@ -215,6 +220,19 @@ const GATEABLE: u16 = {
     let mut classes: &[Class] = &Class::ALL;
     while let [class, rest @ ..] = classes {
         if class.is_gateable() {
+            bits |= bit(*class);
+        }
+        classes = rest;
+    }
+    bits
+};
+
+/// The bits of the classes that may take locks or write.
+const WORKS: u16 = {
+    let mut bits = 0;
+    let mut classes: &[Class] = &Class::ALL;
+    while let [class, rest @ ..] = classes {
+        if class.works() {
             bits |= bit(*class);
         }
         classes = rest;

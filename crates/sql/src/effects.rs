@@ -57,9 +57,8 @@ pub struct PlainEffects {
     pub transaction_control_before_other: bool,
     /// Which transaction is open once the server has answered the text with OK, if one is.
     pub transaction_after: TransactionAfter,
-    /// Somewhere in the text, in one of its readings, stands what begins or ends a transaction, of
-    /// itself or by an implicit commit: after an error it is not known whether that has run.
-    pub any_transaction_verb: bool,
+    /// Where in the text stands what may begin or end a transaction.
+    pub transaction_verbs: TransactionVerbs,
     /// Locks that it leaves held.
     pub takes: Locks,
     /// Locks that it gives back.
@@ -96,6 +95,8 @@ pub enum TransactionAfter {
     Same,
     /// One that began within the text, and the last statement that a rule may hold back ran in it.
     OfText,
+    /// Perhaps such a one, perhaps another: a CALL stands behind what began within the text.
+    OfTextOrOther,
     /// Perhaps the one that was open ahead of it, perhaps another: what ran stands elsewhere.
     Unknown,
     /// Perhaps another, in which nothing of the text has run.
@@ -106,6 +107,96 @@ impl TransactionAfter {
     /// What is behind a text of which both may be readings.
     fn merged(self, other: Self) -> Self {
         if self == other { self } else { Self::Other }
+    }
+}
+
+/// Which statements of a text, counted from 1, may begin or end a transaction, of themselves or by
+/// an implicit commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TransactionVerbs {
+    /// The first one; 0 if there is none.
+    first: u8,
+    /// The last one, or [`TransactionVerbs::UNCOUNTED`].
+    last: u8,
+    /// The first one is of XA, which runs nothing else.
+    xa: bool,
+}
+
+/// What one of [`TransactionVerbs`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransactionVerb {
+    /// Of XA: START, COMMIT, ROLLBACK or PREPARE.
+    Xa,
+    /// CALL, which has any number of results.
+    Call,
+    /// Another.
+    Other,
+}
+
+/// What had become of [`TransactionVerbs`] when a statement of the text failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerbsRun {
+    /// None had run.
+    None,
+    /// The first of them is what failed, and is a statement of XA.
+    XaFailed,
+    /// Nobody but the server knows.
+    Some,
+    /// All had.
+    All,
+}
+
+impl TransactionVerbs {
+    /// Somewhere: how many results there are ahead of the last one is not known.
+    const UNCOUNTED: u8 = u8::MAX;
+
+    /// Anywhere in a text.
+    const ANYWHERE: Self = Self { first: 1, last: Self::UNCOUNTED, xa: false };
+
+    /// With that statement, counted from 1, as one of them.
+    pub(crate) fn with(self, statement: u32, verb: TransactionVerb) -> Self {
+        let place = u8::try_from(statement).unwrap_or(Self::UNCOUNTED);
+        let last = match verb {
+            TransactionVerb::Call => Self::UNCOUNTED,
+            TransactionVerb::Xa | TransactionVerb::Other => self.last.max(place),
+        };
+        if self.any() {
+            return Self { last, ..self };
+        }
+        Self { first: place, last, xa: verb == TransactionVerb::Xa }
+    }
+
+    /// Whether there is any.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.first != 0
+    }
+
+    /// What had become of them when an error came behind so many results.
+    #[must_use]
+    pub fn run(self, results: u32) -> VerbsRun {
+        let (first, last) = (u32::from(self.first), u32::from(self.last));
+        if !self.any() || results.saturating_add(1) < first {
+            VerbsRun::None
+        } else if self.last == Self::UNCOUNTED {
+            VerbsRun::Some
+        } else if results >= last {
+            VerbsRun::All
+        } else if results < first && self.xa {
+            VerbsRun::XaFailed
+        } else {
+            VerbsRun::Some
+        }
+    }
+
+    /// Those of a text of which both may be readings.
+    fn merged(self, other: Self) -> Self {
+        match (self.any(), other.any()) {
+            _ if self == other => self,
+            (true, true) => Self { first: self.first.min(other.first), ..Self::ANYWHERE },
+            (true, false) => Self { last: Self::UNCOUNTED, ..self },
+            (false, _) => Self { last: Self::UNCOUNTED, ..other },
+        }
     }
 }
 
@@ -273,7 +364,7 @@ impl PlainEffects {
             ends_transaction: true,
             transaction_control_before_other: false,
             transaction_after: TransactionAfter::Unknown,
-            any_transaction_verb: true,
+            transaction_verbs: TransactionVerbs::ANYWHERE,
             takes: Locks::default(),
             releases: Locks::ALL,
             named_locks: NamedLockUse::Other,
@@ -295,6 +386,7 @@ impl PlainEffects {
         *self = Self {
             unread: self.unread,
             transaction_control_before_other: self.transaction_control_before_other,
+            transaction_after: self.transaction_after,
             set_charset,
             sets_ansi_quotes,
             sets_no_backslash_escapes,
@@ -313,7 +405,7 @@ impl PlainEffects {
             transaction_control_before_other: self.transaction_control_before_other
                 || other.transaction_control_before_other,
             transaction_after: self.transaction_after.merged(other.transaction_after),
-            any_transaction_verb: self.any_transaction_verb || other.any_transaction_verb,
+            transaction_verbs: self.transaction_verbs.merged(other.transaction_verbs),
             takes: self.takes.both(other.takes),
             releases: self.releases.either(other.releases),
             named_locks: self.named_locks.merged(other.named_locks),

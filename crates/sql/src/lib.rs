@@ -47,6 +47,7 @@ pub use digest::{
 };
 pub use effects::{
     AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,
+    TransactionVerbs, VerbsRun,
 };
 pub use exemption::Exemption;
 pub use explaining::{Explainable, explainable};

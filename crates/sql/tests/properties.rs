@@ -133,7 +133,7 @@ fn assert_plain_is_at_least_as_strict(strict: &PlainEffects, loose: &PlainEffect
         (loose.begins_transaction, strict.begins_transaction),
         (loose.ends_transaction, strict.ends_transaction),
         (loose.transaction_control_before_other, strict.transaction_control_before_other),
-        (loose.any_transaction_verb, strict.any_transaction_verb),
+        (loose.transaction_verbs.any(), strict.transaction_verbs.any()),
         (loose.releases.tables, strict.releases.tables),
         (loose.releases.global, strict.releases.global),
         (loose.releases.instance, strict.releases.instance),

@@ -196,6 +196,11 @@ pub struct ResponseEnd {
     pub status: Option<StatusFlags>,
     /// The error's number, when the response ended with an ERR.
     pub error: Option<u16>,
+    /// Results that were whole ahead of the last one. A statement has one, but a CALL and a block
+    /// may have any number.
+    pub results_ahead: u32,
+    /// Status flags of the last of these.
+    pub status_ahead: Option<StatusFlags>,
     /// Summed over the OK packets of all results.
     pub affected_rows: u64,
     /// Rows among them that were only found, as far as the OK packets say so.
@@ -221,6 +226,17 @@ impl ResponseEnd {
     #[must_use]
     pub fn changed_rows(&self) -> u64 {
         self.affected_rows.saturating_sub(self.unchanged_rows)
+    }
+
+    fn count_rows(&mut self, affected: u64, unchanged: u64) {
+        self.affected_rows = self.affected_rows.saturating_add(affected);
+        self.unchanged_rows = self.unchanged_rows.saturating_add(unchanged);
+    }
+
+    /// Another follows that one.
+    fn count_result(&mut self, status: StatusFlags) {
+        self.results_ahead = self.results_ahead.saturating_add(1);
+        self.status_ahead = Some(status);
     }
 }
 

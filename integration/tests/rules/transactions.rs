@@ -305,6 +305,43 @@ async fn a_transaction_that_began_and_wrote_in_one_text_finishes_untouched() {
 }
 
 #[tokio::test]
+async fn what_leaves_a_transaction_open_leaves_it_admitted() {
+    const ER_DUP_ENTRY: u16 = 1062;
+    const ER_XAER_OUTSIDE: u16 = 1400;
+    const ER_XAER_RMERR: u16 = 1401;
+    // Who may ask for what XA has prepared is another matter.
+    let leaves: [(&str, &[u16]); 6] = [
+        ("SET autocommit = 0", &[]),
+        ("XA RECOVER", &[ER_XAER_RMERR]),
+        ("XA START 'x'", &[ER_XAER_OUTSIDE]),
+        ("INSERT INTO t_left VALUES (0); COMMIT", &[ER_DUP_ENTRY]),
+        ("BEGIN; INSERT INTO t_left VALUES (7); INSERT INTO t_left VALUES (0)", &[ER_DUP_ENTRY]),
+        ("BEGIN; INSERT INTO t_left VALUES (7); CALL p_left()", &[]),
+    ];
+    for servers in both().await {
+        let gated = Gated::start(servers, "t_left").await;
+        let primary = &servers.primary;
+        let procedure = "CREATE PROCEDURE p_left() DO 1";
+        primary.run_sql(&["INSERT INTO t_left VALUES (0)", procedure]).await.unwrap();
+        for (text, errors) in leaves {
+            let mut etl = gated.etl().await;
+            at_once(&mut etl, "BEGIN").await;
+            at_once(&mut etl, "INSERT INTO t_left VALUES (1)").await;
+            let answer = tokio::time::timeout(SOON, etl.query(text)).await.unwrap().unwrap();
+            assert!(
+                answer.err().is_none_or(|(code, _)| errors.contains(&code)),
+                "{text}: {answer:?}"
+            );
+            gated.shut().await;
+            at_once(&mut etl, "INSERT INTO t_left VALUES (2)").await;
+            at_once(&mut etl, "DELETE FROM t_left WHERE n > 0").await;
+            at_once(&mut etl, "COMMIT").await;
+            gated.open().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_text_that_ends_the_admitted_transaction_before_it_writes_is_not_covered_by_it() {
     for servers in both().await {
         let gated = Gated::start(servers, "t_smuggle").await;

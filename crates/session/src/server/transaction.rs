@@ -10,7 +10,7 @@
 //!          a statement that works is admitted, and OK      OK without IN_TRANS, deadlock, reset,
 //!   Open ──────────────────────────────────────────▶ Admitted ───────────────────────────────▶ Open
 //!     ▲                                                │ or behind what may have ended it: BEGIN,
-//!     ├────────────────────────────────────────────────┤ COMMIT, an error in a text that could
+//!     ├────────────────────────────────────────────────┤ COMMIT, an error in them or among them
 //!     │                                                │ a CALL, EXECUTE or block, OK with IN_TRANS
 //!     └──────────────────── in doubt ◀─────────────────┘
 //!             as from Admitted
@@ -23,12 +23,17 @@
 //! CALL is asked for: so there is no transaction but the first behind an admission that has not been.
 
 use policy::{Cover, PassReason};
-use sql::{Class, Locks, NamedLockUse, PlainEffects, TransactionAfter};
+use sql::{Class, Locks, NamedLockUse, PlainEffects, TransactionAfter, VerbsRun};
 use wire::response_tracker::ResponseEnd;
 use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 
 /// The server rolled the whole transaction back: errno of `ER_LOCK_DEADLOCK`.
 const ER_LOCK_DEADLOCK: u16 = 1213;
+
+/// `XAER_NOTA`, `XAER_INVAL`, `XAER_RMFAIL`, `XAER_OUTSIDE` and `XAER_DUPID`: what the state of the
+/// transaction does not allow was not begun, and has left it as it was. A SIGNAL says what it likes;
+/// none is met within a statement of XA.
+const ER_XAER_HAS_RUN_NOTHING: [u16; 5] = [1397, 1398, 1399, 1400, 1440];
 
 /// User-level locks (`GET_LOCK`) counted per session. A count beyond it would only tell when the
 /// session is free again, and `RELEASE_ALL_LOCKS` or a reset tells that too.
@@ -115,7 +120,10 @@ impl Transaction {
         if self.locks.any() {
             Cover::TableLocks
         } else if effects.transaction_control_before_other {
-            self.cover_of_named_locks()
+            match self.cover_of_named_locks() {
+                Cover::Nothing if self.admitted != Admitted::No => Cover::MayHoldRows,
+                cover => cover,
+            }
         } else {
             let is_doubtful = effects.transaction_after == TransactionAfter::Unknown;
             match (self.admitted, self.cover_of_named_locks()) {
@@ -185,7 +193,7 @@ impl Transaction {
     ) {
         self.count_named_locks(end, effects.named_locks);
         match end.error {
-            Some(code) => self.handle_error(code, effects),
+            Some(code) => self.handle_error(code, end, admits, effects),
             None => {
                 if let Some(flags) = end.status {
                     self.handle_ok(flags, admits, effects);
@@ -203,14 +211,21 @@ impl Transaction {
 
     fn handle_ok(&mut self, flags: StatusFlags, admits: Admitted, effects: &PlainEffects) {
         self.flags = flags;
+        self.follow(admits, effects);
+    }
+
+    /// All that the text has of what begins or ends a transaction has run, and the flags are those
+    /// of behind it.
+    fn follow(&mut self, admits: Admitted, effects: &PlainEffects) {
         self.admitted = match effects.transaction_after {
             TransactionAfter::Same => self.admitted.with(admits),
             TransactionAfter::Unknown => self.admitted.with(admits).doubted(),
             // `BEGIN; INSERT …` in one text was asked for as a whole, and goes on.
             TransactionAfter::OfText => admits,
+            TransactionAfter::OfTextOrOther => admits.doubted(),
             TransactionAfter::Other => Admitted::No,
         };
-        self.keep_admission(flags.in_transaction());
+        self.keep_admission(self.flags.in_transaction());
     }
 
     fn keep_admission(&mut self, stands: bool) {
@@ -219,13 +234,27 @@ impl Transaction {
         }
     }
 
-    /// An ERR carries no flags. What stood before stands, but that a deadlock has rolled back, and
-    /// that of a text which could end the transaction nobody knows how far it came.
-    fn handle_error(&mut self, code: u16, effects: &PlainEffects) {
+    /// An ERR carries no flags: those of the result ahead of it are the last. What stood before
+    /// stands, but that a deadlock has rolled back, unless the text could end the transaction: then
+    /// it matters how far it came.
+    fn handle_error(
+        &mut self,
+        code: u16,
+        end: &ResponseEnd,
+        admits: Admitted,
+        effects: &PlainEffects,
+    ) {
+        self.flags = end.status_ahead.unwrap_or(self.flags);
         if code == ER_LOCK_DEADLOCK {
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
+            self.admitted = Admitted::No;
         }
-        self.keep_admission(code != ER_LOCK_DEADLOCK && !effects.any_transaction_verb);
+        match effects.transaction_verbs.run(end.results_ahead) {
+            VerbsRun::None => {}
+            VerbsRun::XaFailed if ER_XAER_HAS_RUN_NOTHING.contains(&code) => {}
+            VerbsRun::XaFailed | VerbsRun::Some => self.admitted = Admitted::No,
+            VerbsRun::All => self.follow(admits, effects),
+        }
         // Of what it takes nobody knows whether it is held, also not of what it would have taken
         // anew.
         let PlainEffects { takes, releases, begins_transaction, .. } = effects;

@@ -40,19 +40,91 @@ fn an_error_admits_no_transaction() {
     driver.asks(WRITE, OPEN);
 }
 
+/// Results with these flags, and behind them an error.
+fn failed(ahead: &[u16], code: u16) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let mut sequence = 1;
+    for status in ahead {
+        answer.extend(ok(sequence, status | STATUS_MORE_RESULTS));
+        sequence += 1;
+    }
+    answer.extend(err(sequence, code));
+    answer
+}
+
+/// Whether what an admitted transaction goes on with is asked for, behind a text that has failed.
+fn asks_behind(text: &str, ahead: &[u16], code: u16) -> bool {
+    let mut driver = Driver::logged_in(GATED, 0);
+    driver.passes("BEGIN", OPEN);
+    driver.asks(WRITE, OPEN);
+    sends(&mut driver, text);
+    driver.answer(&failed(ahead, code));
+    asks_for(&mut driver, WRITE)
+}
+
 #[test]
-fn an_error_in_a_text_that_could_end_the_transaction_ends_its_admission() {
-    for text in [
-        "INSERT INTO t VALUES (2); COMMIT AND CHAIN; nonsense",
-        "SET autocommit = 1, autocommit = 0, nonsense = 3",
-        "SELECT 1; ROLLBACK; SELECT 1 FROM none",
-        "CALL p()",
+fn an_error_at_or_behind_what_ends_the_transaction_ends_its_admission() {
+    for (text, ahead, code) in [
+        ("INSERT INTO t VALUES (2); COMMIT AND CHAIN; nonsense", &[OPEN, OPEN][..], 1064),
+        ("SET autocommit = 1, autocommit = 0, nonsense = 3", &[], 1193),
+        ("SELECT 1; ROLLBACK; SELECT 1 FROM none", &[OPEN, STATUS_AUTOCOMMIT], 1146),
+        ("SELECT 1; ROLLBACK; SELECT 1 FROM none", &[OPEN], 1180),
+        ("COMMIT; INSERT INTO t VALUES (2)", &[STATUS_AUTOCOMMIT], 1062),
+        ("BEGIN; SELECT 1 FROM none", &[OPEN], 1146),
+        ("BEGIN; INSERT INTO t VALUES (2); COMMIT; SELECT 1", &[OPEN, OPEN], 1180),
+        ("BEGIN; INSERT INTO t VALUES (2)", &[OPEN], 1213),
+        ("DROP TABLE none", &[], 1051),
+        // A SIGNAL of the function, behind the commit.
+        ("CREATE TABLE x SELECT f()", &[], 1399),
+        ("XA PREPARE 'x'", &[], 1402),
+        ("CALL p()", &[], 1399),
+        ("CALL p(); SELECT 1 FROM none", &[OPEN, OPEN, OPEN], 1146),
     ] {
+        assert!(asks_behind(text, ahead, code), "{text}");
+    }
+}
+
+#[test]
+fn what_an_error_has_not_reached_stands() {
+    for (text, ahead, code) in [
+        ("INSERT INTO t VALUES (2); COMMIT", &[][..], 1062),
+        ("SELECT 1; INSERT INTO t VALUES (2); COMMIT", &[OPEN], 1062),
+        ("SELECT 1 FROM none; CALL p()", &[], 1146),
+        ("XA START 'x'", &[], 1400),
+        ("XA COMMIT 'x'", &[], 1397),
+        ("XA RECOVER", &[], 1401),
+        // What the text has begun was asked for with it, and goes on.
+        ("BEGIN; INSERT INTO t VALUES (2)", &[OPEN], 1062),
+        (
+            "COMMIT; BEGIN; UPDATE t SET a = 1; INSERT INTO t VALUES (2)",
+            &[STATUS_AUTOCOMMIT, OPEN, OPEN],
+            1062,
+        ),
+    ] {
+        assert!(!asks_behind(text, ahead, code), "{text}");
+    }
+}
+
+#[test]
+fn what_leaves_the_transaction_as_it_is_leaves_its_admission() {
+    for (text, flags) in [("XA RECOVER", OPEN), ("SET autocommit = 0", STATUS_IN_TRANS)] {
         let mut driver = Driver::logged_in(GATED, 0);
         driver.passes("BEGIN", OPEN);
         driver.asks(WRITE, OPEN);
-        sends(&mut driver, text);
-        driver.answer(&err(1, 1064));
+        driver.passes(text, flags);
+        assert!(!asks_for(&mut driver, WRITE), "{text}");
+    }
+}
+
+/// One that the text begins at its end, in which it has only read.
+#[test]
+fn a_read_admits_no_transaction() {
+    for text in [
+        "BEGIN; INSERT INTO t VALUES (1); COMMIT AND CHAIN; SELECT 1",
+        "BEGIN; INSERT INTO t VALUES (1); BEGIN; SELECT 1",
+    ] {
+        let mut driver = Driver::logged_in(GATED, 0);
+        driver.asks(text, OPEN);
         assert!(asks_for(&mut driver, WRITE), "{text}");
     }
 }

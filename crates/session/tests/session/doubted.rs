@@ -54,6 +54,10 @@ fn who_may_hold_locks_behind_a_call_is_not_delayed() {
 
 #[test]
 fn a_transaction_that_begins_with_a_call_is_not_delayed_behind_it() {
+    let in_one_text = "BEGIN; INSERT INTO t VALUES (2); CALL p()";
+    let mut driver = Driver::logged_in(GATED, 0);
+    assert!(asked(&mut driver, in_one_text, OPEN));
+    assert!(!asked(&mut driver, WRITE, OPEN));
     for (begin, status) in [("BEGIN", OPEN), ("SET autocommit = 0", 0)] {
         let mut driver = Driver::logged_in(GATED, 0);
         driver.passes(begin, status);

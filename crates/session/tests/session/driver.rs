@@ -64,6 +64,7 @@ pub(crate) struct Driver {
 pub(crate) const CLOCKS: (i64, MonoTime) = (1_800_000_000, MonoTime::ZERO);
 
 pub(crate) const STATUS_AUTOCOMMIT: u16 = 2;
+pub(crate) const STATUS_MORE_RESULTS: u16 = 8;
 pub(crate) const STATUS_IN_TRANS: u16 = 1;
 
 /// A file with these rules.

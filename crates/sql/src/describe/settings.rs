@@ -276,8 +276,10 @@ impl<'t> Walk<'t, '_> {
                 self.reads_differently |= charset != self.lexer.mode().charset;
             }
             Target::Autocommit => {
-                self.controls = true;
-                self.effects.plain.ends_transaction |= !self.is_off(value);
+                // Switching it off leaves what is open as it is.
+                let ends = !self.is_off(value);
+                self.controls |= ends;
+                self.effects.plain.ends_transaction |= ends;
             }
             Target::Statement => self.controls = true,
             Target::Any => {

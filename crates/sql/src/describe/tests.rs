@@ -8,6 +8,7 @@ mod calls;
 mod effects;
 mod no_verb;
 mod other_text;
+mod transactions;
 
 const MYSQL: LexMode = LexMode {
     no_backslash_escapes: Setting::Off,

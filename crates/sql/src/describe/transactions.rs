@@ -3,21 +3,22 @@
 use super::walk::Walk;
 use crate::{
     class::{Class, ClassSet},
-    effects::TransactionAfter,
+    effects::{TransactionAfter, TransactionVerb},
     lexer::Token,
 };
 
 impl Walk<'_, '_> {
     /// Notes whether the statement of `class` that begins with `verb` may begin or end a
-    /// transaction; SET has noted so itself.
+    /// transaction; SET and the statements of transactions have noted so themselves.
     pub(super) fn note_transaction(&mut self, verb: Token, class: Class) {
         let is = |words: &[&str]| words.iter().any(|word| self.is(verb, word));
         let may = match class {
-            Class::Read | Class::LockingRead | Class::Write | Class::Load | Class::Session => false,
-            // ROLLBACK has told whether it goes to a savepoint.
-            Class::Transaction => {
-                !is(&["SAVEPOINT", "RELEASE", "ROLLBACK"]) || self.effects.plain.ends_transaction
-            }
+            Class::Read
+            | Class::LockingRead
+            | Class::Write
+            | Class::Load
+            | Class::Session
+            | Class::Transaction => false,
             Class::Admin => !is(&["SHOW", "KILL", "HELP"]),
             Class::Ddl => true,
             Class::Call if is(&["CALL"]) => {
@@ -31,6 +32,7 @@ impl Walk<'_, '_> {
                 true
             }
         };
+        self.xa = self.is(verb, "XA");
         self.commits_implicitly = may && matches!(class, Class::Admin | Class::Ddl);
         self.controls |= may;
     }
@@ -39,25 +41,37 @@ impl Walk<'_, '_> {
     pub(super) fn follow_transaction(&mut self, class: Class, classes: ClassSet) {
         let plain = &mut self.effects.plain;
         let controls = std::mem::take(&mut self.controls);
-        let is_gateable = classes.is_gateable();
-        plain.transaction_control_before_other |= is_gateable && self.controlled;
+        let controlled = self.verbs.any();
+        plain.transaction_control_before_other |= classes.is_gateable() && controlled;
         // What commits of itself, and may work before or behind that, shows in the server's flags,
         // if nothing follows.
         let commits = controls && matches!(class, Class::Ddl | Class::Admin);
-        let calls = plain.transaction_after == TransactionAfter::Unknown && !self.controlled;
-        plain.transaction_after = if calls {
-            TransactionAfter::Unknown
-        } else if controls && !commits {
-            TransactionAfter::Other
-        } else if is_gateable && self.controlled {
-            TransactionAfter::OfText
-        } else if self.committed {
-            TransactionAfter::Other
-        } else {
-            plain.transaction_after
+        let calls = controls && class == Class::Call;
+        plain.transaction_after = match plain.transaction_after {
+            _ if calls && controlled => TransactionAfter::OfTextOrOther,
+            _ if calls => TransactionAfter::Unknown,
+            _ if controls && !commits => TransactionAfter::Other,
+            _ if classes.works() && controlled => TransactionAfter::OfText,
+            _ if self.committed => TransactionAfter::Other,
+            before => before,
         };
         self.committed = commits;
-        self.controlled |= controls;
-        plain.any_transaction_verb = self.controlled;
+        if controls {
+            let verb = match class {
+                Class::Call => TransactionVerb::Call,
+                Class::Transaction if self.xa => TransactionVerb::Xa,
+                Class::Transaction
+                | Class::Read
+                | Class::LockingRead
+                | Class::Write
+                | Class::Load
+                | Class::Session
+                | Class::Ddl
+                | Class::Admin
+                | Class::Unknown => TransactionVerb::Other,
+            };
+            self.verbs = self.verbs.with(self.count, verb);
+        }
+        plain.transaction_verbs = self.verbs;
     }
 }

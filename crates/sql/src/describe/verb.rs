@@ -107,6 +107,7 @@ impl Walk<'_, '_> {
             denied = self.is(token, "NO");
         }
         if !savepoint {
+            self.controls = true;
             self.effects.plain.ends_transaction = true;
             self.effects.plain.begins_transaction = chain;
         }
@@ -138,6 +139,7 @@ impl Walk<'_, '_> {
             b"XA" => {
                 let ends = ["COMMIT", "ROLLBACK", "PREPARE"];
                 if ends.iter().any(|word| self.is(next, word)) {
+                    self.controls = true;
                     self.effects.plain.ends_transaction = true;
                 }
                 self.is(next, "START") || self.is(next, "BEGIN")
@@ -145,6 +147,7 @@ impl Walk<'_, '_> {
             _ => false,
         };
         if begins {
+            self.controls = true;
             self.effects.plain.begins_transaction = true;
             self.effects.plain.release(Locks { tables: true, ..Locks::default() });
         }

@@ -4,7 +4,7 @@ use crate::{
     calls::Calls,
     class::{Class, ClassSet},
     comments::Spans,
-    effects::{Effects, NamedLockUse},
+    effects::{Effects, NamedLockUse, TransactionVerbs},
     lexer::{Kind, Lexer, Reading, Token},
     mode::{LexMode, Server},
     named_locks::sole_call,
@@ -135,8 +135,10 @@ pub(super) struct Walk<'t, 's> {
     pub(super) reads_differently: bool,
     /// This statement may begin or end a transaction.
     pub(super) controls: bool,
-    /// A statement before may have.
-    pub(super) controlled: bool,
+    /// This statement is one of XA.
+    pub(super) xa: bool,
+    /// The statements before that may have begun or ended one.
+    pub(super) verbs: TransactionVerbs,
     /// The statement before has committed, unless it failed to, and nothing has run since.
     pub(super) committed: bool,
     /// The statement before may have done so by an implicit commit.
@@ -150,7 +152,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
-    count: u32,
+    /// Statements so far, this one with them.
+    pub(super) count: u32,
 }
 
 impl<'t, 's> Walk<'t, 's> {
@@ -175,7 +178,8 @@ impl<'t, 's> Walk<'t, 's> {
             calls: Calls::default(),
             reads_differently: false,
             controls: false,
-            controlled: false,
+            xa: false,
+            verbs: TransactionVerbs::default(),
             committed: false,
             commits_implicitly: false,
             prepared: 0,

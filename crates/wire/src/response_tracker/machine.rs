@@ -386,6 +386,7 @@ impl Machine {
     fn next_result(&mut self, status: StatusFlags) -> Next {
         if std::mem::take(&mut self.out_params) || status.more_results() {
             self.state = State::First;
+            self.ended.count_result(status);
             return Next::More;
         }
         self.end(status)
@@ -424,10 +425,7 @@ impl Machine {
                     self.notes.note_cut();
                 }
                 if first_byte == OK_HEADER {
-                    self.ended.affected_rows =
-                        self.ended.affected_rows.saturating_add(ok.affected_rows);
-                    self.ended.unchanged_rows =
-                        self.ended.unchanged_rows.saturating_add(ok.unchanged_rows());
+                    self.ended.count_rows(ok.affected_rows, ok.unchanged_rows());
                 }
                 Ok(StatusFlags(ok.status))
             }

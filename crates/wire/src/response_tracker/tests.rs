@@ -103,6 +103,7 @@ fn warnings_of_all_results_are_counted() {
             false => script.packet(&[0xfe, 3, 0, 0x0a, 0]),
         };
         script = script.packet(&[0x00, 5, 0, 0x02, 0, 0, 1]);
+        script.ends = vec![AUTOCOMMIT | MORE, AUTOCOMMIT];
         let expected = ResponseEnd { affected_rows: 5, warnings: 259, ..end(AUTOCOMMIT) };
         check(Expect::ResultSets, &script, expected);
     }

@@ -7,41 +7,6 @@ pub(super) fn effects(text: &'static str) -> Effects<'static> {
 }
 
 #[test]
-fn transaction_control_is_told() {
-    for (text, begins, ends) in [
-        ("BEGIN", true, false),
-        ("begin work;", true, false),
-        ("START TRANSACTION READ ONLY", true, false),
-        ("START TRANSACTION /*!40100 WITH CONSISTENT SNAPSHOT */", true, false),
-        ("XA START 'x'", true, false),
-        ("XA BEGIN 'x'", true, false),
-        ("COMMIT", false, true),
-        ("COMMIT AND CHAIN NO RELEASE", true, true),
-        ("COMMIT AND NO CHAIN", false, true),
-        ("ROLLBACK AND CHAIN", true, true),
-        ("ROLLBACK TO SAVEPOINT a", false, false),
-        ("ROLLBACK WORK TO `a`", false, false),
-        ("XA PREPARE 'x'", false, true),
-        ("XA COMMIT 'x' ONE PHASE", false, true),
-        ("XA END 'x'", false, false),
-        ("SAVEPOINT a", false, false),
-        ("BEGIN NOT ATOMIC SELECT 1; END", true, true),
-        ("START REPLICA", false, false),
-        ("SELECT 'BEGIN'", false, false),
-    ] {
-        let found = effects(text);
-        assert_eq!(
-            (found.plain.begins_transaction, found.plain.ends_transaction),
-            (begins, ends),
-            "{text}"
-        );
-    }
-    assert!(effects("COMMIT; INSERT INTO t VALUES (1)").plain.transaction_control_before_other);
-    assert!(!effects("INSERT INTO t VALUES (1); COMMIT").plain.transaction_control_before_other);
-    assert!(!effects("BEGIN; COMMIT").plain.transaction_control_before_other);
-}
-
-#[test]
 fn locks_are_told_with_their_net_effect() {
     let tables = Locks { tables: true, ..Locks::default() };
     let global = Locks { global: true, ..Locks::default() };
@@ -337,7 +302,7 @@ fn what_was_not_read_may_have_done_anything() {
 #[test]
 fn a_call_may_do_anything_but_change_the_mode() {
     let found = effects("CALL p()").plain;
-    assert!(found.begins_transaction && found.ends_transaction && found.any_transaction_verb);
+    assert!(found.begins_transaction && found.ends_transaction && found.transaction_verbs.any());
     assert_eq!(found.named_locks, NamedLockUse::Other);
     assert_eq!((found.set_charset, found.sets_ansi_quotes), (None, None));
     assert!(!found.unread && !found.forgets_schema);
@@ -403,98 +368,5 @@ fn a_call_of_a_named_lock_is_sole_or_anything() {
         ("CREATE VIEW v AS SELECT GET_LOCK('a', 1)", None),
     ] {
         assert_eq!(effects(text).plain.named_locks, expected, "{text}");
-    }
-}
-
-#[test]
-fn what_may_end_a_transaction_is_told_wherever_it_stands() {
-    for text in [
-        "BEGIN",
-        "START TRANSACTION",
-        "COMMIT",
-        "ROLLBACK AND CHAIN",
-        "XA END 'x'",
-        "SET autocommit=1",
-        "SET @@autocommit=0",
-        "SET @@session.autocommit = @x",
-        "SET a=1, LOCAL autocommit:=1",
-        "SET autocommit=1, autocommit=0",
-        "SET GLOBAL a=1, autocommit=1",
-        "SET `autocommit `=1",
-        "SET PASSWORD = 'x'",
-        "SET PASSWORD FOR u = 'x'",
-        "SET DEFAULT ROLE a TO b",
-        "CREATE TABLE t (a INT)",
-        "TRUNCATE t",
-        "LOCK TABLES t READ",
-        "UNLOCK TABLES",
-        "FLUSH TABLES",
-        "ANALYZE TABLE t",
-        "GRANT ALL ON *.* TO a",
-        "RENAME TABLE a TO b",
-        "CALL p()",
-        "SELECT 1; COMMIT; SELECT 1",
-        "SET STATEMENT a=1 FOR COMMIT",
-    ] {
-        assert!(effects(text).plain.any_transaction_verb, "{text}");
-    }
-    for text in [
-        "SELECT 1",
-        "DELETE FROM t; INSERT INTO t VALUES ('COMMIT')",
-        "ROLLBACK TO SAVEPOINT a",
-        "SAVEPOINT a; RELEASE SAVEPOINT a",
-        "SET @autocommit = 1, GLOBAL autocommit = 1",
-        "SET NAMES utf8mb4",
-        "SHOW TABLES",
-        "KILL 5",
-        "USE d",
-    ] {
-        assert!(!effects(text).plain.any_transaction_verb, "{text}");
-    }
-    for (text, ends) in [
-        ("SET autocommit=0", false),
-        ("SET autocommit=OFF", false),
-        ("SET autocommit=1", true),
-        ("SET autocommit=ON", true),
-        ("SET autocommit=@x", true),
-        ("SET autocommit=0 OR 1", true),
-        ("SET autocommit=0; SET autocommit=1; SET autocommit=0", true),
-        ("CREATE TABLE t (a INT)", false),
-        ("CREATE TABLE t (a INT); SELECT 1", true),
-        ("SELECT 1; CREATE TABLE t (a INT)", false),
-    ] {
-        assert_eq!(effects(text).plain.ends_transaction, ends, "{text}");
-    }
-    for text in [
-        "CREATE TABLE x (a INT); INSERT INTO t VALUES (1)",
-        "SET autocommit=1; INSERT INTO t VALUES (1)",
-        "UNLOCK TABLES; INSERT INTO t VALUES (1)",
-    ] {
-        assert!(effects(text).plain.transaction_control_before_other, "{text}");
-    }
-}
-
-#[test]
-fn what_began_in_a_text_and_worked_there_goes_on_behind_it() {
-    use crate::TransactionAfter::{OfText, Other, Same, Unknown};
-    for (text, after) in [
-        ("UPDATE t SET a = 1", Same),
-        ("BEGIN", Other),
-        ("COMMIT", Other),
-        ("BEGIN; UPDATE t SET a = 1", OfText),
-        ("START TRANSACTION; UPDATE t SET a = 1; UPDATE t SET a = 2", OfText),
-        ("SET autocommit = 0; UPDATE t SET a = 1", OfText),
-        ("COMMIT; BEGIN; INSERT INTO t VALUES (1)", OfText),
-        ("XA START 'q'; INSERT INTO t VALUES (1)", OfText),
-        ("BEGIN; UPDATE t SET a = 1; SAVEPOINT s; SELECT 1", OfText),
-        ("CREATE TABLE x (a INT); INSERT INTO t VALUES (1)", OfText),
-        ("BEGIN; UPDATE t SET a = 1; COMMIT", Other),
-        ("BEGIN; UPDATE t SET a = 1; COMMIT; BEGIN", Other),
-        ("BEGIN; UPDATE t SET a = 1; CALL p()", Other),
-        ("UPDATE t SET a = 1; BEGIN", Other),
-        ("UPDATE t SET a = 1; COMMIT AND CHAIN", Other),
-        ("CALL p()", Unknown),
-    ] {
-        assert_eq!(effects(text).plain.transaction_after, after, "{text}");
     }
 }

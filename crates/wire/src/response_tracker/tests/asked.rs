@@ -91,7 +91,12 @@ fn a_local_file_is_asked_for_and_then_answered() {
         tracker.resume_after_upload();
         assert_eq!(follow(&mut tracker, &answer.bytes(), 3), Progress::LocalInfile);
         tracker.resume_after_upload();
-        let expected = ResponseEnd { affected_rows: 5, ..end(AUTOCOMMIT) };
+        let expected = ResponseEnd {
+            affected_rows: 5,
+            results_ahead: 1,
+            status_ahead: Some(StatusFlags(AUTOCOMMIT | MORE)),
+            ..end(AUTOCOMMIT)
+        };
         assert_eq!(follow(&mut tracker, &last.bytes(), 2), Progress::End(expected));
     }
 }

@@ -40,11 +40,13 @@ pub(super) struct Script {
     sequence: u8,
     /// Rows that the response has told.
     row_count: u64,
+    /// Flags at the end of each result.
+    pub(super) ends: Vec<u16>,
 }
 
 impl Script {
     pub(super) fn new(caps: Capabilities) -> Self {
-        Self { caps, bytes: Vec::new(), sequence: 0, row_count: 0 }
+        Self { caps, bytes: Vec::new(), sequence: 0, row_count: 0, ends: Vec::new() }
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
@@ -57,7 +59,8 @@ impl Script {
         self
     }
 
-    pub(super) fn ok(self, affected_rows: u8, status: u16) -> Self {
+    pub(super) fn ok(mut self, affected_rows: u8, status: u16) -> Self {
+        self.ends.push(status);
         let [low, high] = status.to_le_bytes();
         self.packet(&[0x00, affected_rows, 0, low, high, 0, 0])
     }
@@ -80,7 +83,8 @@ impl Script {
     }
 
     /// EOF, or an OK in its place.
-    pub(super) fn end_of_rows(self, status: u16) -> Self {
+    pub(super) fn end_of_rows(mut self, status: u16) -> Self {
+        self.ends.push(status);
         if !self.caps.deprecate_eof() {
             return self.eof(status);
         }
@@ -203,7 +207,17 @@ pub(super) fn check_watched(expect: Expect, script: &Script, expected: ResponseE
 
 fn check_begun(script: &Script, expected: ResponseEnd, begin: impl Fn(&mut ResponseTracker)) {
     let bytes = script.bytes();
-    let expected = ResponseEnd { rows: script.row_count, ..expected };
+    // The last one is the end itself, unless that was an error.
+    let ahead = match script.ends.split_last() {
+        Some((_, ahead)) if expected.error.is_none() => ahead,
+        Some(_) | None => &script.ends,
+    };
+    let expected = ResponseEnd {
+        rows: script.row_count,
+        results_ahead: u32::try_from(ahead.len()).unwrap(),
+        status_ahead: ahead.last().copied().map(StatusFlags),
+        ..expected
+    };
     let mut tracker = ResponseTracker::new(script.caps);
     begin(&mut tracker);
     let followed = [&bytes[..], b"\x01\0\0\x01\xff\xff\xff\xff\xff"].concat();
