@@ -5,6 +5,7 @@
 //! committed. Whatever is wrong with the file is told once, and tried again; meanwhile what is to
 //! be written waits, up to a bound.
 
+mod costs;
 mod insights;
 mod quarantine;
 mod read;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use policy::HistoryLimits;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+pub(crate) use self::costs::known_costs;
 pub(crate) use self::insights::NAMES_AGAIN_S;
 pub(crate) use self::quarantine::standing;
 pub use self::read::{Asked, Reading};

@@ -11,7 +11,9 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use self::beyond::{InsightsName, InsightsWindow, QuarantineKey, QuarantineRow};
+pub use self::beyond::{
+    CostKey, CostRow, InsightsName, InsightsWindow, QuarantineKey, QuarantineRow,
+};
 
 /// A time of the wall clock, in milliseconds since 1970. In JSON as RFC 3339, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -349,6 +351,10 @@ pub struct Writes {
     pub quarantined: Vec<QuarantineRow>,
     /// What was freed.
     pub freed: Vec<QuarantineKey>,
+    /// What was found to cost too much for a budget.
+    pub costs: Vec<CostRow>,
+    /// What was found not to, any more.
+    pub cheaper: Vec<CostKey>,
 }
 
 impl Writes {
@@ -367,6 +373,8 @@ impl Writes {
             names,
             quarantined,
             freed,
+            costs,
+            cheaper,
         } = self;
         let windows = insights.iter().map(|window| window.count.saturating_add(1)).sum();
         [
@@ -381,6 +389,8 @@ impl Writes {
             names.len(),
             quarantined.len(),
             freed.len(),
+            costs.len(),
+            cheaper.len(),
         ]
         .into_iter()
         .fold(0, usize::saturating_add)

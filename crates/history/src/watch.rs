@@ -5,6 +5,7 @@
 //! given up and counted. The runtime of the traffic has no part in either.
 
 mod ask;
+mod costs;
 mod gather;
 mod insights;
 mod quarantine;
@@ -23,6 +24,7 @@ use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 
 pub use self::ask::Query;
+use self::costs::CostKeeper;
 use self::gather::Gatherer;
 use self::insights::{Keeper, Others, ToKeep};
 use self::quarantine::QuarantineKeeper;
@@ -104,6 +106,7 @@ struct DiskState {
 struct Keepers {
     insights: Keeper,
     quarantine: QuarantineKeeper,
+    costs: CostKeeper,
 }
 
 impl Keepers {
@@ -111,6 +114,7 @@ impl Keepers {
         let ToKeep { windows, names } = self.insights.gather(now, ends);
         (writes.insights, writes.names) = (windows, names);
         self.quarantine.add_changes(writes, now);
+        self.costs.add_changes(writes, now);
     }
 }
 
@@ -150,6 +154,7 @@ impl History {
         let run = new_run();
         if let Some(directory) = state_dir.filter(|_| is_kept) {
             quarantine::restore(directory, clusters, gather::wall());
+            costs::restore(directory, clusters, gather::wall());
         }
         if let Some(directory) = state_dir {
             let (inner, disk) = (history.inner.clone(), Disk::new(directory, Limits::default()));
@@ -160,6 +165,7 @@ impl History {
         let keepers = Keepers {
             insights: Keeper::new(clusters, run, gather::wall()),
             quarantine: QuarantineKeeper::new(clusters),
+            costs: CostKeeper::new(clusters),
         };
         let looker = thread("history", move || inner.keep_looking(gatherer, keepers, &prompts))?;
         let watch = Watch { stop, looker: Some(looker), history: history.clone() };

@@ -51,6 +51,11 @@ impl KnownBudgets {
         self.list.get(index)?.terms.as_ref()
     }
 
+    /// What those in force allow.
+    pub(super) fn all_terms(&self) -> impl Iterator<Item = &BudgetTerms> {
+        self.list.iter().filter_map(|known| known.terms.as_ref())
+    }
+
     /// What a budget allows; `None`: it is not in force.
     pub(super) fn terms_of(&self, key: BudgetKey) -> Option<&BudgetTerms> {
         self.terms(self.find(key)?)

@@ -136,6 +136,29 @@ impl Predictions {
         digests.into_iter().take(most).map(|(digest, _)| digest).collect()
     }
 
+    /// The digests that are believed to cost more than so many seconds, at most so many: those that
+    /// cost most.
+    pub(super) fn costlier(
+        &self,
+        now: MonoTime,
+        than: f64,
+        most: usize,
+    ) -> Vec<(DigestKey, DigestCost)> {
+        let costlier = self.averages.iter().filter_map(|(shape, average)| {
+            let (digest, seconds) = cost_of((shape, average))?;
+            let left = average.believed_until.saturating_since(now);
+            let is_believed = seconds > than && !left.is_zero();
+            let rows = average.cost.rows;
+            is_believed.then_some((digest, DigestCost { seconds, rows, believed_for: left }))
+        });
+        let mut costlier: Vec<(DigestKey, DigestCost)> = costlier.collect();
+        if costlier.len() > most {
+            costlier.sort_unstable_by(|(_, one), (_, other)| other.seconds.total_cmp(&one.seconds));
+            costlier.truncate(most);
+        }
+        costlier
+    }
+
     /// Another process has learned this. False: what is known here is newer.
     pub(super) fn take_over(&mut self, now: MonoTime, digest: DigestKey, told: DigestCost) -> bool {
         let DigestCost { seconds, rows, believed_for } = told;

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use policy::{RunawayAction, WatchBy};
-use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
+use rusqlite::{Row, Transaction, params};
 
-use super::write::READ_BUSY;
-use super::{FILE, in_hex, schema};
+use super::{in_hex, schema};
 use crate::record::{At, QuarantineKey, QuarantineRow, Writes};
 
 /// A table that files of the first Sluices lack. `id` was a number once, and is 0.
@@ -23,28 +22,15 @@ const ENTRIES_MAX: i64 = 16_000;
 /// What stands in the file of a directory at this time; nothing where there is no file that this
 /// Sluice can read.
 pub(crate) fn standing(directory: &Path, now: At) -> rusqlite::Result<Vec<QuarantineRow>> {
-    let path = directory.join(FILE);
-    if !path.exists() {
+    let Some(connection) = schema::open_before(directory, "quarantine")? else {
         return Ok(Vec::new());
-    }
-    // Whoever opens the log of a process that was killed has to be able to write.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(READ_BUSY)?;
-    if !schema::is_ours(&connection)? || !has_table(&connection)? {
-        return Ok(Vec::new());
-    }
+    };
     let sql = "SELECT cluster, rule, by, hash, action, app, since_ms, until_ms FROM quarantine \
                WHERE until_ms > ?1 ORDER BY since_ms DESC LIMIT ?2";
     let mut read = connection.prepare(sql)?;
     let rows = read.query_map(params![now.0, ENTRIES_MAX], row)?;
     // Words of another version are no entries here.
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
-}
-
-fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'quarantine'";
-    connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<Option<QuarantineRow>> {

@@ -1,9 +1,12 @@
 //! The tables. What people read has times as seconds or milliseconds since 1970, in UTC, and views
 //! that show them as text.
 
-use rusqlite::Connection;
+use std::path::Path;
 
-use super::{OpenError, insights, quarantine};
+use rusqlite::{Connection, OpenFlags};
+
+use super::write::READ_BUSY;
+use super::{FILE, OpenError, costs, insights, quarantine};
 
 /// Raised when an older Sluice could not read what this one writes.
 pub(super) const VERSION: i64 = 1;
@@ -90,7 +93,27 @@ pub(super) fn prepare(connection: &Connection, bytes_max: u64) -> Result<(), Ope
     connection.execute_batch(LATER_TABLES)?;
     connection.execute_batch(insights::TABLES)?;
     connection.execute_batch(quarantine::TABLE)?;
+    connection.execute_batch(costs::TABLE)?;
     Ok(())
+}
+
+/// The file of a directory, to read a table that some lack before anything is written; nothing where
+/// there is no such table in a file that this Sluice can read.
+pub(super) fn open_before(directory: &Path, table: &str) -> rusqlite::Result<Option<Connection>> {
+    let path = directory.join(FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    // Whoever opens the log of a process that was killed has to be able to write.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(READ_BUSY)?;
+    let has_table = || {
+        let sql = "SELECT COUNT(*) FROM sqlite_schema WHERE name = ?1";
+        connection.query_row(sql, [table], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+    };
+    let is_there = is_ours(&connection)? && has_table()?;
+    Ok(is_there.then_some(connection))
 }
 
 /// Whether it is a file of Sluice's that this one can read.

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::scratch::Scratch;
 use super::*;
-use crate::record::{Counts, Event, InsightsName, MinuteRow, Run, StatementRow};
+use crate::record::{CostKey, CostRow, Counts, Event, InsightsName, MinuteRow, Run, StatementRow};
 
 const NOW: At = At(1_800_000_000_000);
 
@@ -45,6 +45,28 @@ fn what_is_written_twice_counts_once_and_runs_add_up() {
     assert_eq!(asked_total(&directory), 6);
     let mode = fs::metadata(directory.path().join(FILE)).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "others cannot read who asks");
+}
+
+#[test]
+fn what_statements_cost_is_known_until_it_is_not_believed_any_more() {
+    let directory = Scratch::new();
+    assert_eq!(known_costs(directory.path(), NOW).unwrap(), []);
+    let row = |digest, left_ms| CostRow {
+        key: CostKey { cluster: "main".to_owned(), digest },
+        seconds: 2.5,
+        rows: 7.0,
+        until: At(NOW.0 + left_ms),
+    };
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    let costs = vec![row(u64::MAX, 600_000), row(2, 1), row(3, 9_000)];
+    disk.write(&[Writes { costs, ..Writes::default() }], NOW).unwrap();
+    let cheaper = vec![row(3, 0).key];
+    disk.write(&[Writes { cheaper, ..Writes::default() }], NOW).unwrap();
+    assert_eq!(known_costs(directory.path(), NOW).unwrap().len(), 2);
+    let later = At(NOW.0 + 1_000);
+    assert_eq!(known_costs(directory.path(), later).unwrap(), [row(u64::MAX, 600_000)]);
+    disk.write(&[], later).unwrap();
+    assert_eq!(known_costs(directory.path(), NOW).unwrap().len(), 1, "the other is deleted");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, params};
 
-use super::{FULL_AT_PERCENT, Limits, insights, quarantine};
+use super::{FULL_AT_PERCENT, Limits, costs, insights, quarantine};
 use crate::record::{At, CheckRow, Event, MinuteRow, Run, SignalRow, Span, StatementRow, Writes};
 
 /// What a row takes with its part of indexes: a generous guess.
@@ -26,6 +26,7 @@ pub(super) fn write(
     let all = connection.transaction()?;
     insights::forget(&all, now)?;
     quarantine::forget(&all, now)?;
+    costs::forget(&all, now)?;
     for writes in writes {
         let Writes { runs, minutes, signals, checks, spans, events, statements, .. } = writes;
         runs.iter().try_for_each(|row| run(&all, row))?;
@@ -37,6 +38,7 @@ pub(super) fn write(
         statements.iter().try_for_each(|row| statement(&all, row))?;
         insights::write(&all, writes, limits.bytes_max)?;
         quarantine::write(&all, writes)?;
+        costs::write(&all, writes)?;
     }
     all.commit()?;
     Ok(size(connection)?.0)

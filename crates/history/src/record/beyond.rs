@@ -32,6 +32,28 @@ pub struct InsightsName {
     pub name: String,
 }
 
+/// A digest of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CostKey {
+    /// The cluster.
+    pub cluster: String,
+    /// The digest, with its size.
+    pub digest: u64,
+}
+
+/// What statements of a digest cost that cost more than a budget lets them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostRow {
+    /// Which.
+    pub key: CostKey,
+    /// Time at the server.
+    pub seconds: f64,
+    /// Rows changed, and rows sent.
+    pub rows: f64,
+    /// Until when it is refused for that.
+    pub until: At,
+}
+
 /// What makes an entry of the quarantine another one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuarantineKey {

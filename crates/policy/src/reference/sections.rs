@@ -35,7 +35,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "state_dir",
                 "A directory for what must outlive the process: the [journal of rules made at \
                  runtime](RUNTIME-RULES.md), and the [history](HISTORY.md), with the last day of insights and \
-                 what is in quarantine. One process uses it. Without it the rules are in the table on \
+                 what is in quarantine or too costly for a budget. One process uses it. Without it the rules are in the table on \
                  each primary only, and everything else in memory.",
                 Shown::Words("none", "an absolute path"),
             ),

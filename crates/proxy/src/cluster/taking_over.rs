@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use admission::{BudgetNews, BudgetUse, Controller};
+use admission::{BudgetNews, BudgetUse, Controller, DigestCost, DigestKey};
 
 use super::Cluster;
 
@@ -64,6 +64,16 @@ impl Cluster {
     /// What it has to know now.
     pub(crate) fn budget_news(self: &Arc<Self>) -> BudgetNews {
         self.control(Controller::budget_news)
+    }
+
+    /// What a process to come has to know: the digests that cost more than a `max_query_cost`.
+    pub fn too_costly(self: &Arc<Self>) -> Vec<(DigestKey, DigestCost)> {
+        self.control_quietly(|controller, now| controller.too_costly(now))
+    }
+
+    /// A process that is gone has learned what these cost: to be called before anybody is let in.
+    pub fn learn_costs(self: &Arc<Self>, costs: Vec<(DigestKey, DigestCost)>) {
+        self.control(|controller, now| controller.learn_costs(now, costs));
     }
 
     /// The process before this one has told this.

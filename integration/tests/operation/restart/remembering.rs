@@ -82,18 +82,24 @@ async fn what_insights_have_counted_is_there_after_a_restart_and_a_takeover() {
 }
 
 #[tokio::test]
-async fn what_is_in_quarantine_stays_there_over_a_restart_and_a_crash() {
+async fn what_is_in_quarantine_or_too_costly_is_so_over_a_restart_and_a_crash() {
     let servers = MYSQL.get().await.unwrap();
     let dir = Dir::new("quarantined");
-    let config = state_config(servers, &dir).rules(
+    let mut config = state_config(servers, &dir).rules(
         "- { name: slow, match: { app: etl }, gate: none, permanent: true, \
          runaway: { elapsed: 500ms, action: kill, watch: { by: digest, for: 10m } } }",
     );
+    config
+        .top
+        .push_str("\nbudgets:\n  - { name: dear, match: { app: web }, max_query_cost: 300ms }");
     let mut running = start(&config, &[]).await;
     let mut etl = connect(&running, "etl").await.unwrap();
     etl.query("SELECT SLEEP(7)").await.unwrap();
     let before = ask(&running, "/api/v1/quarantine").await["quarantine"].clone();
     assert_eq!(before.as_array().unwrap().len(), 1, "{before}");
+    let mut web = connect(&running, "web").await.unwrap();
+    web.query("SELECT SLEEP(0.5) AS dear").await.unwrap().accepted().unwrap();
+    web.query("SELECT SLEEP(0.1) AS cheap").await.unwrap().accepted().unwrap();
     // As long as a crash may lose it.
     tokio::time::sleep(Duration::from_secs(3)).await;
     for signal in ["KILL", "TERM"] {
@@ -109,6 +115,10 @@ async fn what_is_in_quarantine_stays_there_over_a_restart_and_a_crash() {
         let mut etl = connect(&running, "etl").await.unwrap();
         let (errno, message) = etl.query("SELECT SLEEP(8)").await.unwrap().err().unwrap();
         assert!(errno == 1226 && message.contains("reason=quarantined"), "{errno} {message}");
+        let mut web = connect(&running, "web").await.unwrap();
+        web.query("SELECT SLEEP(0.1) AS cheap").await.unwrap().accepted().unwrap();
+        let (errno, message) = web.query("SELECT SLEEP(0.5) AS dear").await.unwrap().err().unwrap();
+        assert!(errno == 1226 && message.contains("reason=budget_query"), "{errno} {message}");
     }
     end(&mut running).await;
 }

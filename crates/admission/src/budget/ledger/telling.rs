@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::Budgets;
 use crate::budget::elsewhere::{BudgetDebt, BudgetNews};
+use crate::budget::prediction::DigestCost;
 use crate::budget::terms::BudgetUse;
 use crate::{DigestKey, MonoTime};
 
@@ -66,6 +67,24 @@ impl Budgets {
         }
     }
 
+    /// The digests that cost more than the least `max_query_cost`, for a process to come.
+    pub(crate) fn too_costly(&self, now: MonoTime) -> Vec<(DigestKey, DigestCost)> {
+        let least = self.known.all_terms().filter_map(|terms| terms.max_query_cost);
+        let Some(least) = least.min_by(f64::total_cmp) else { return Vec::new() };
+        self.predictions.costlier(now, least, COSTS_MAX)
+    }
+
+    /// A process that is gone has learned this.
+    pub(crate) fn learn_costs(&mut self, now: MonoTime, costs: Vec<(DigestKey, DigestCost)>) {
+        for (digest, cost) in costs {
+            if self.predictions.take_over(now, digest, cost)
+                && let Some(untold) = &mut self.untold
+            {
+                untold.learn(digest);
+            }
+        }
+    }
+
     /// How many are at the server, by bucket. The process behind hears of the one before this from
     /// nobody else.
     pub(crate) fn there(&self) -> HashMap<BudgetUse, u32> {
@@ -90,13 +109,7 @@ impl Budgets {
     /// The process before this one has told this. The buckets that may have room by that.
     pub(crate) fn note_news(&mut self, now: MonoTime, news: BudgetNews) -> Vec<BudgetUse> {
         let BudgetNews { there, owed, costs } = news;
-        for (digest, cost) in costs {
-            if self.predictions.take_over(now, digest, cost)
-                && let Some(untold) = &mut self.untold
-            {
-                untold.learn(digest);
-            }
-        }
+        self.learn_costs(now, costs);
         let mut changed = Vec::new();
         for (at, more) in owed {
             self.owe(now, at, more);

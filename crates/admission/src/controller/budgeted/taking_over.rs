@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::budget::{BudgetNews, BudgetSet, BudgetUse};
-use crate::{Controller, MonoTime};
+use crate::budget::{BudgetNews, BudgetSet, BudgetUse, DigestCost};
+use crate::{Controller, DigestKey, MonoTime};
 
 impl Controller {
     /// How many statements are at the server, by bucket of a budget, with those of the process before.
@@ -28,6 +28,20 @@ impl Controller {
     pub fn budget_news(&mut self, now: MonoTime) -> BudgetNews {
         let now = self.tick(now);
         self.budgets.news(now)
+    }
+
+    /// What a process to come has to know, also when this one has told it nothing: the digests that are
+    /// believed to cost more than the least `max_query_cost` in force, 4,096 at most.
+    #[must_use]
+    pub fn too_costly(&mut self, now: MonoTime) -> Vec<(DigestKey, DigestCost)> {
+        let now = self.tick_quietly(now);
+        self.budgets.too_costly(now)
+    }
+
+    /// A process that is gone has learned this.
+    pub fn learn_costs(&mut self, now: MonoTime, costs: Vec<(DigestKey, DigestCost)>) {
+        let now = self.tick(now);
+        self.budgets.learn_costs(now, costs);
     }
 
     /// The process before this one has told this: its statements have places here too, what they cost

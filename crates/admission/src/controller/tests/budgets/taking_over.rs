@@ -165,6 +165,17 @@ fn who_was_refused_for_what_its_digest_costs_is_refused_here_for_the_rest_of_the
     note(&mut third, further);
     third.ask(0);
     assert_eq!(third.refused.len(), 1, "and in the third");
+    // Also in one that comes when both are gone.
+    let left = third.lab.controller.too_costly(third.lab.now);
+    assert_eq!(left, costs.costs);
+    let mut fourth = World::new(&[(A, terms)]);
+    fourth.lab.controller.learn_costs(fourth.lab.now, left);
+    fourth.session(1, &[A], (1_000, 1_000));
+    fourth.ask(0);
+    assert_eq!(fourth.refused.len(), 1);
+    let mut dearer = World::new(&[(A, BudgetTerms { max_query_cost: Some(2.0), ..terms })]);
+    dearer.lab.controller.learn_costs(dearer.lab.now, costs.costs.clone());
+    assert_eq!(dearer.lab.controller.too_costly(dearer.lab.now), [], "for no budget");
     world.run(Duration::from_secs(205));
     world.ask(0);
     assert_eq!(world.work.len(), 1, "ten minutes behind the last that ran");
