@@ -111,6 +111,17 @@ impl Stream {
         Poll::Ready(result)
     }
 
+    /// Bytes that have come over the socket, in all; wraps. It grows also where nothing can be read
+    /// before a record of TLS, or a block of what is compressed, is whole. Where there is neither it
+    /// says nothing: what was read is what has come.
+    pub(crate) fn received(&self) -> u64 {
+        match &self.transport {
+            Transport::Bare(carrier) => carrier.received().unwrap_or_default(),
+            Transport::Packed(packed) => packed.received(),
+            Transport::Closed => 0,
+        }
+    }
+
     /// Writes bytes of the other side, or made by the session. What a plain socket takes at once,
     /// which is nearly everything, is written without a future.
     ///

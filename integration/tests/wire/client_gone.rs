@@ -23,6 +23,7 @@ use tokio::io::AsyncWriteExt;
 mod ahead;
 mod answers;
 mod running;
+mod stalls;
 
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);

@@ -35,7 +35,7 @@ impl Connection {
         if reads == Reads::Client && (self.session.awaits_file() || self.budget.is_some()) {
             return Box::pin(self.read_rest(control)).await;
         }
-        let Self { client, backend, .. } = self;
+        let Self { client, backend, rest, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
@@ -45,6 +45,9 @@ impl Connection {
                     Ok(_) => more(filled, Ended::ByClient),
                     Err(_) => Err(Ended::ByClientFault),
                 });
+            }
+            if rest.as_ref().is_some_and(|rest| rest.has_missed(client)) {
+                return Poll::Ready(Ok(None));
             }
             if reads == Reads::Either
                 && let Poll::Ready(filled) = backend.poll_fill(cx)

@@ -4,7 +4,9 @@
 //! looked at; the rest is on its way then. Both servers wait for that as they do for the next
 //! statement, up to `wait_timeout`, which is eight hours by default: `net_read_timeout` is not for
 //! commands. Without Sluice that is nobody else's business. Here it is, so such a client has to go on:
-//! with [`REST_LEN_MIN`] in each [`REST_PERIOD`] in which it is waited for.
+//! with [`REST_LEN_MIN`] in each [`REST_PERIOD`] in which it is waited for. What counts is what comes
+//! over the socket: a record of TLS (16 KiB), or a block of zstd (128 KiB), that comes over a slow line
+//! is nothing until all of it is there.
 
 use std::time::Duration;
 
@@ -15,32 +17,45 @@ use tokio::time::Instant;
 use super::{Connection, Ended, errors};
 use crate::cluster::BudgetGuard;
 use crate::printable::Printable;
+use crate::stream::Stream;
 use crate::telemetry::ConnectionRefusal;
 
 /// MySQL's default of `net_read_timeout`.
 const REST_PERIOD: Duration = Duration::from_secs(30);
 
 /// What is more than a drip, in bytes: two thousand bits a second.
-const REST_LEN_MIN: usize = 8 * 1024;
+const REST_LEN_MIN: u64 = 8 * 1024;
 
 /// What is waited for of the rest of a statement. Begins anew when that has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     until: Instant,
     /// In bytes.
-    missing: usize,
+    missing: u64,
+    /// [`Stream::received`] of the client when that was looked at last.
+    received: u64,
 }
 
 impl Rest {
-    fn begin(now: Instant) -> Self {
-        Self { until: now + REST_PERIOD, missing: REST_LEN_MIN }
+    fn begin(client: &Stream, now: Instant) -> Self {
+        let until = now + REST_PERIOD;
+        Self { until, missing: REST_LEN_MIN, received: client.received() }
     }
 
-    /// So much of it has come.
-    fn take(&mut self, len: usize, now: Instant) {
-        self.missing = self.missing.saturating_sub(len);
+    /// Whether something has come of which nothing can be read yet.
+    pub(super) fn has_missed(&self, client: &Stream) -> bool {
+        client.received() != self.received
+    }
+
+    /// Something has come, or may have. What was compressed counts as what it has become, where that
+    /// is more.
+    fn take(&mut self, client: &Stream, now: Instant) {
+        let received = client.received();
+        let come = received.wrapping_sub(std::mem::replace(&mut self.received, received));
+        let read = u64::try_from(client.bytes().len()).unwrap_or(u64::MAX);
+        self.missing = self.missing.saturating_sub(come.max(read));
         if self.missing == 0 {
-            *self = Self::begin(now);
+            *self = Self::begin(client, now);
         }
     }
 }
@@ -57,7 +72,7 @@ impl Connection {
         let now = Instant::now();
         // What went by while the server did not take it is not the client's.
         let kept = self.rest.filter(|rest| now < rest.until);
-        Some(self.rest.insert(kept.unwrap_or_else(|| Rest::begin(now))).until)
+        Some(self.rest.insert(kept.unwrap_or_else(|| Rest::begin(&self.client, now))).until)
     }
 
     /// Whether others may wait for what it holds. Asks the controller.
@@ -70,7 +85,7 @@ impl Connection {
     /// Something has come, of the rest if that was waited for.
     pub(super) fn note_rest(&mut self) {
         if let Some(rest) = &mut self.rest {
-            rest.take(self.client.bytes().len(), Instant::now());
+            rest.take(&self.client, Instant::now());
         }
     }
 

@@ -90,6 +90,15 @@ impl Carrier {
         }
     }
 
+    /// Bytes that have come over the socket below TLS, in all; wraps. `None` without TLS: what was
+    /// read is what has come.
+    pub(super) fn received(&self) -> Option<u64> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(tls) => Some(tls.get_ref().0.received()),
+        }
+    }
+
     /// The socket below everything.
     pub(super) fn socket(&self) -> &Socket {
         match self {

@@ -24,6 +24,8 @@ pub(super) struct Packed {
     decompressor: Option<Decompressor>,
     /// Compressed, and being written.
     out: Vec<u8>,
+    /// Compressed bytes that were read. Wraps.
+    received: u64,
 }
 
 /// Bytes compressed and written at once, so that a long command is not compressed as a whole.
@@ -43,7 +45,12 @@ impl Packed {
     ) -> Self {
         let mut leg = CompressedLeg::new(role, compression.algorithm, compression.level);
         leg.rest();
-        Self { carrier, leg, codecs, wire, decompressor: None, out: Vec::new() }
+        Self { carrier, leg, codecs, wire, decompressor: None, out: Vec::new(), received: 0 }
+    }
+
+    /// Bytes that have come over the socket, in all; wraps.
+    pub(super) fn received(&self) -> u64 {
+        self.carrier.received().unwrap_or(self.received)
     }
 
     pub(super) fn carrier(&self) -> &Carrier {
@@ -75,7 +82,10 @@ impl Packed {
             }
             self.wire.make_room(read_len);
             match self.carrier.poll_fill(cx, &mut self.wire) {
-                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(len @ 1..)) => {
+                    let len = u64::try_from(len).unwrap_or_default();
+                    self.received = self.received.wrapping_add(len);
+                }
                 Poll::Ready(end) => return Poll::Ready(end),
                 Poll::Pending => return Poll::Pending,
             }

@@ -15,11 +15,18 @@ use crate::socket::Socket;
 pub(super) struct Rewound {
     ahead: Buffer,
     socket: Socket,
+    /// Bytes that the socket has given. Wraps.
+    received: u64,
 }
 
 impl Rewound {
     pub(super) fn new(ahead: Buffer, socket: Socket) -> Self {
-        Self { ahead, socket }
+        Self { ahead, socket, received: 0 }
+    }
+
+    /// Bytes that have come over the socket, in all; wraps.
+    pub(super) fn received(&self) -> u64 {
+        self.received
     }
 
     pub(super) fn socket(&self) -> &Socket {
@@ -37,9 +44,13 @@ impl AsyncRead for Rewound {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { ahead, socket } = self.get_mut();
+        let Self { ahead, socket, received } = self.get_mut();
         if ahead.is_empty() {
-            return Pin::new(socket).poll_read(cx, buf);
+            let before = buf.filled().len();
+            let read = Pin::new(socket).poll_read(cx, buf);
+            let len = buf.filled().len().saturating_sub(before);
+            *received = received.wrapping_add(u64::try_from(len).unwrap_or_default());
+            return read;
         }
         let len = ahead.bytes().len().min(buf.remaining());
         buf.put_slice(ahead.bytes().get(..len).unwrap_or_default());

@@ -189,3 +189,31 @@ async fn a_handshake_that_fails_leaves_a_stream_that_is_closed() {
     assert!(stream.write(b"x").await.is_err());
     assert!(has_hung_up(&stream).await);
 }
+
+/// Of a record nothing can be read before all of it is there, however long that takes.
+#[tokio::test]
+async fn what_has_come_of_a_record_of_tls_is_seen_below_it() {
+    let ((mut client, mut client_far), (mut server, mut server_far)) = (pair(), pair());
+    let (accept, connect) = certificates();
+    let name = ServerName::try_from("localhost").unwrap();
+    tokio::select! {
+        done = async { tokio::join!(server.accept_tls(accept), client.connect_tls(connect, name)) } => {
+            done.0.and(done.1).unwrap();
+        }
+        _ = tokio::io::copy_bidirectional(&mut client_far, &mut server_far) => panic!("cut off"),
+    }
+    client.write(&[7; 10_000]).await.unwrap();
+    let mut record = vec![0; 20_000];
+    let len = client_far.read(&mut record).await.unwrap();
+    assert!(len > 10_000, "{len}");
+    let before = server.received();
+    server_far.write_all(&record[..5_000]).await.unwrap();
+    let filled = tokio::time::timeout(Duration::from_millis(100), fill(&mut server)).await;
+    assert!(filled.is_err(), "nothing can be read");
+    assert_eq!(server.received() - before, 5_000);
+    server_far.write_all(&record[5_000..len]).await.unwrap();
+    while server.bytes().len() < 10_000 {
+        fill(&mut server).await.unwrap();
+    }
+    assert_eq!(server.received() - before, u64::try_from(len).unwrap());
+}

@@ -1,9 +1,9 @@
-//! A client leaves, and has sent commands ahead of the end, or a part of one.
+//! A client leaves, and has sent commands ahead of the end.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use integration::raw::{COM_PING, Cursor, Execute, Login, RawConn, framed};
+use integration::raw::{COM_PING, Cursor, Execute, Login, RawConn};
 use integration::scenario::{connect_as, numbers, wait_for_sum, wait_until};
 use integration::server::Server;
 use integration::sluice::{Config, SluiceProcess};
@@ -98,61 +98,18 @@ async fn an_answer_without_an_end_is_waited_for_no_longer_than_its_client_is_the
     }
 }
 
-/// Its place was taken for as long as it liked. The servers wait for a command as long as for the next
-/// one, whatever they have of it.
-#[tokio::test]
-async fn who_stops_in_the_middle_of_a_long_statement_loses_its_place_and_nothing_runs() {
-    let [one, other] = both().await;
-    // Both take half a minute, of nothing but waiting.
-    tokio::join!(stops_in_the_middle(one), stops_in_the_middle(other));
-}
-
-async fn stops_in_the_middle(servers: &Topology) {
-    let sluice = start(servers).await;
-    let create = "CREATE TABLE g_stalled (n INT PRIMARY KEY, pad LONGTEXT)";
-    servers.primary.run_sql(&[create]).await.unwrap();
-    let login = Login::new("app").attribute("sluice_app", "one");
-    let mut direct = RawConn::open(servers.primary.addr(), &login).await.unwrap();
-    let set = "SET SESSION net_read_timeout = 1, wait_timeout = 4";
-    direct.query(set).await.unwrap().accepted().unwrap();
-    let mut through = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
-    let since = Instant::now();
-    for conn in [&mut direct, &mut through] {
-        let text = format!("INSERT INTO g_stalled VALUES (1, '{}')", "a".repeat(4_000_000));
-        let whole = framed(0, &conn.query_payload(text.as_bytes(), &[]));
-        conn.send_bytes(whole.get(..2_000_000).unwrap()).await.unwrap();
-    }
-    in_use(&sluice, 1.0).await;
-    direct.read_to_end().await.ok();
-    let took = since.elapsed();
-    assert!(took > Duration::from_secs(3) && took < SOON, "wait_timeout: {took:?}");
-    through.set_read_limit(2 * NET_READ_TIMEOUT);
-    let told = through.read_packet().await.unwrap();
-    let took = since.elapsed();
-    assert_eq!(told.err().map(|(errno, _)| errno), Some(1159));
-    assert!(took > NET_READ_TIMEOUT && took < NET_READ_TIMEOUT + SOON, "{took:?}");
-    in_use(&sluice, 0.0).await;
-    is_gone(&servers.primary, through.connection_id()).await;
-    assert!(numbers(&servers.primary, "SELECT n FROM g_stalled").await.unwrap().is_empty());
-    let stalled = [("reason", "stalled")];
-    wait_for_sum(&sluice, "sluice_connections_refused_total", &stalled, 1.0).await.unwrap();
-}
-
-/// The servers' default.
-const NET_READ_TIMEOUT: Duration = Duration::from_secs(30);
-
-async fn start(servers: &Topology) -> SluiceProcess {
+pub(super) async fn start(servers: &Topology) -> SluiceProcess {
     let mut config = Config::new(servers).unwrap().rules(RULES);
     config.top = BUDGETS.to_owned();
     SluiceProcess::start(&config).await.unwrap()
 }
 
-async fn in_use(sluice: &SluiceProcess, places: f64) {
+pub(super) async fn in_use(sluice: &SluiceProcess, places: f64) {
     let one = [("budget", "one")];
     wait_for_sum(sluice, "sluice_budget_in_use", &one, places).await.unwrap();
 }
 
-async fn is_gone(server: &Server, id: u32) {
+pub(super) async fn is_gone(server: &Server, id: u32) {
     let count = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
     let gone = || async { Ok(numbers(server, &count).await? == [0]) };
     wait_until("the server has ended it", SOON, gone).await.unwrap();

@@ -1,9 +1,12 @@
 //! A client that does not go on with a long statement.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use session::Compression;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::time::{Instant, sleep};
+use wire::compress::{Algorithm, CompressedLeg, Compressor, Role};
 
 use super::script::*;
 use super::{ADMITTING, OPEN};
@@ -98,4 +101,54 @@ async fn a_statement_that_has_come_whole_has_no_such_end() {
     assert_eq!(packet(&mut stage.client).await, ok(1, AUTOCOMMIT));
     sleep(Duration::from_secs(600)).await;
     stage.passes("SELECT 1", AUTOCOMMIT).await;
+}
+
+/// Compressed with zstd: of a block nothing can be read before all of it is there. Its digits are as
+/// long there as three quarters of them.
+fn packed(command: &[u8]) -> Vec<u8> {
+    let mut wire = Vec::new();
+    let mut leg = CompressedLeg::new(Role::Client, Algorithm::Zstd, 3);
+    leg.pack(command, &mut Compressor::new(Algorithm::Zstd).unwrap(), &mut wire);
+    wire
+}
+
+/// It was ended in the middle of a block that took longer than 30 s.
+#[tokio::test(start_paused = true)]
+async fn what_comes_of_a_block_that_is_not_whole_yet_counts_and_nothing_more_does_not() {
+    let Parts { mut client, mut server, mut connection, deadlines, counted, mut control } =
+        Parts::new(BUDGETED);
+    let (login, ()) =
+        tokio::join!(connection.login(deadlines, &mut control), log_in(&mut client, &mut server));
+    login.unwrap();
+    let compression = Compression { algorithm: Algorithm::Zstd, level: 3 };
+    connection.client.compress(Role::Server, compression, &Arc::default());
+    let cluster = connection.shared.cluster.clone();
+    let there = || cluster.budgeted_there().values().sum::<u32>();
+    let ends = tokio::spawn(async move {
+        let ended = connection.converse(&mut control).await;
+        Box::pin(connection.end(ended)).await;
+        drop(counted);
+    });
+    let reads = tokio::spawn(async move { copy(&mut server, &mut sink()).await });
+
+    let mut state = 1_u64;
+    let digits = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'0' + u8::try_from(state >> 58).unwrap())
+    });
+    let wire = packed(&query(&digits.take(2 * SENT).collect::<String>()));
+    let (first, mut left) = wire.split_at(SENT);
+    client.write_all(first).await.unwrap();
+    for _ in 0..5 {
+        sleep(Duration::from_secs(29)).await;
+        let next = left.split_off(..8 * 1024).unwrap();
+        client.write_all(next).await.unwrap();
+    }
+    sleep(Duration::from_secs(29)).await;
+    assert_eq!(there(), 1, "it goes on");
+    let told = rest(&mut client).await;
+    assert!(String::from_utf8_lossy(&told).contains("08S01Got timeout"), "{told:?}");
+    assert_eq!(there(), 0);
+    ends.await.unwrap();
+    reads.await.unwrap().unwrap();
 }
