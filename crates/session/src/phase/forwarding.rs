@@ -112,12 +112,19 @@ impl Forwarding {
 
     /// Whether the client would take an error now for part of an answer that has begun.
     pub(crate) fn answer_begun(&self) -> bool {
-        self.answer_begun || self.answered
+        self.answer_begun
     }
 
-    /// The sequence id that the first packet of the answer has.
+    /// The sequence id that the first packet of the answer has. An error that comes before the rest of
+    /// the command has the next one, also where the command has no answer; so it is with MySQL.
     pub(crate) fn answer_sequence(&self) -> u8 {
-        self.last_sequence.wrapping_add(1)
+        let last_sequence = match &self.stage {
+            Stage::Command(skipper) => skipper.last_sequence(),
+            Stage::Replace(_) | Stage::Answer | Stage::Infile(_) | Stage::Ended => {
+                self.last_sequence
+            }
+        };
+        last_sequence.wrapping_add(1)
     }
 }
 
@@ -187,6 +194,7 @@ impl Forwarding {
         if input.backend.is_empty() {
             return Action::Read(Reads::Backend);
         }
+        self.answer_begun = true;
         if self.answered {
             // The server gives up in the middle of a long command that has no answer, or goes on
             // after its answer: for the client to see.
@@ -195,7 +203,6 @@ impl Forwarding {
         let Ok(fed) = tracker.feed(input.backend) else {
             return Action::Close(CloseReason::BackendProtocol);
         };
-        self.answer_begun = true;
         match fed.progress {
             Progress::More => {}
             Progress::LocalInfile => self.stage = Stage::Infile(UploadTracker::default()),

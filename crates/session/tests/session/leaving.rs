@@ -1,6 +1,6 @@
 //! Whoever must leave during its login is told so under the sequence id that it reads next.
 
-use session::{CloseReason, Side};
+use session::{CloseReason, Reads, Side};
 
 use crate::driver::*;
 
@@ -109,4 +109,35 @@ fn a_change_of_user_is_answered_as_the_command_that_it_is() {
     let mut driver = Driver::logged_in(UNGATED, 0);
     driver.command(b"\x11etl\0\0\0\x2d\0mysql_native_password\0");
     assert_eq!(told(driver), Some(frame(1, NO)));
+}
+
+/// It was closed without a word: a command that has no answer was taken for one that has been answered.
+#[test]
+fn who_is_in_the_middle_of_long_data_is_told_as_mysql_would_tell_it() {
+    let half_sent = |commands: &[Vec<u8>]| {
+        let mut driver = Driver::logged_in(UNGATED, 0);
+        for command in commands {
+            driver.client.extend(command);
+        }
+        assert!(matches!(driver.run(), Stop::Reads(Reads::Either)));
+        assert!(driver.session.awaits_rest());
+        driver
+    };
+    let long_data = b"\x18\x01\0\0\0\0\0";
+    let begun = |sequence, len: usize, sent: usize| {
+        let mut frame = frame(sequence, &vec![b'x'; len]);
+        frame.truncate(4 + sent);
+        frame
+    };
+    let mut large = begun(0, 2_000_000, 1_500_000);
+    large.splice(4..11, *long_data);
+    assert_eq!(told(half_sent(&[large.clone()])), Some(frame(1, NO)));
+    let mut first = begun(0, 0xff_ffff, 0xff_ffff);
+    first.splice(4..11, *long_data);
+    assert_eq!(told(half_sent(&[first, begun(1, 9, 5)])), Some(frame(2, NO)));
+    let mut server_spoke = half_sent(&[large]);
+    server_spoke.backend.extend(frame(1, NO));
+    server_spoke.run();
+    assert_eq!(server_spoke.to_client, frame(1, NO));
+    assert!(!server_spoke.session.handle_told_to_leave(&[], &refusal()), "it has been told");
 }

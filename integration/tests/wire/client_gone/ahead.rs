@@ -14,6 +14,8 @@ use super::{Leaves, MYSQL, SOON, both};
 const RULES: &str = "\
 - { name: admitted, match: { app: admitted }, gate: none, statements: [read], max_in_flight: 1, \
     permanent: true }
+- { name: writes, match: { app: writes }, gate: none, statements: [write], max_in_flight: 1, \
+    permanent: true }
 - { name: everything, gate: none, permanent: true }";
 const BUDGETS: &str = "budgets:\n  - { name: one, match: { app: one }, max_concurrency: 1 }";
 

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use integration::ports::loopback;
+use integration::raw::statement::long_data_payload;
 use integration::raw::{Login, RawConn, Tls, framed};
-use integration::scenario::{numbers, wait_for_sum};
+use integration::scenario::{connect_as, numbers, wait_for_sum};
+use integration::server::Flavour;
 use integration::topology::Topology;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,6 +57,49 @@ async fn stops_in_the_middle(servers: &Topology) {
 
 /// The servers' default.
 const NET_READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// It was closed without a word: COM_STMT_SEND_LONG_DATA has no answer. MySQL says this to the half of
+/// any command; MariaDB closes, and may say nothing.
+#[tokio::test]
+async fn who_stops_in_the_middle_of_long_data_is_told_why_its_transaction_is_over() {
+    let [one, other] = both().await;
+    tokio::join!(stops_in_long_data(one), stops_in_long_data(other));
+}
+
+async fn stops_in_long_data(servers: &Topology) {
+    let sluice = start(servers).await;
+    let create = "CREATE TABLE g_long_data (n INT PRIMARY KEY, pad LONGTEXT)";
+    let rows = "INSERT INTO g_long_data VALUES (1, ''), (2, '')";
+    servers.primary.run_sql(&[create, rows]).await.unwrap();
+    let mut direct = RawConn::open(servers.primary.addr(), &Login::new("app")).await.unwrap();
+    let set = "SET SESSION net_read_timeout = 1, wait_timeout = 4";
+    direct.query(set).await.unwrap().accepted().unwrap();
+    let mut through = connect_as(&sluice, "writes").await.unwrap();
+    for (conn, n) in [(&mut direct, 1), (&mut through, 2)] {
+        let update = format!("UPDATE g_long_data SET pad = 'a' WHERE n = {n}");
+        for sql in ["BEGIN", &*update] {
+            conn.query(sql).await.unwrap().accepted().unwrap();
+        }
+        let statement = conn.prepare("INSERT INTO g_long_data VALUES (3, ?)").await.unwrap();
+        let whole = framed(0, &long_data_payload(statement.id, 0, &[b'a'; 4_000_000]));
+        conn.send_bytes(whole.get(..2_000_000).unwrap()).await.unwrap();
+    }
+    let since = Instant::now();
+    let by_server = direct.read_packet().await;
+    if servers.primary.flavour() == Flavour::MySql {
+        let said = by_server.unwrap();
+        assert_eq!((said.seq, said.err().map(|(errno, _)| errno)), (1, Some(1159)));
+    }
+    through.set_read_limit(2 * NET_READ_TIMEOUT);
+    let told = through.read_packet().await.unwrap();
+    assert_eq!((told.seq, told.err().map(|(errno, _)| errno)), (1, Some(1159)));
+    assert!(since.elapsed() > NET_READ_TIMEOUT - SOON, "{:?}", since.elapsed());
+    is_gone(&servers.primary, through.connection_id()).await;
+    let kept = "SELECT n FROM g_long_data WHERE pad = '' ORDER BY n";
+    assert_eq!(numbers(&servers.primary, kept).await.unwrap(), [1, 2], "all of it is rolled back");
+    let mut next = connect_as(&sluice, "writes").await.unwrap();
+    next.query("DELETE FROM g_long_data").await.unwrap().accepted().unwrap();
+}
 
 /// A record of TLS is nothing until all of it is there: who sent one for longer than half a minute was
 /// ended, however steadily it came.
