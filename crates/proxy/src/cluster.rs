@@ -36,7 +36,7 @@ use wire::capability::Capabilities;
 use self::held::QueuedName;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
-use self::telling::Repeated;
+use self::telling::TurnedAway;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
@@ -112,8 +112,8 @@ pub struct Cluster {
     driver: Notify,
     /// Other rules are in force, for those who wait outside of the controller.
     rule_changes: watch::Sender<()>,
-    /// Clients that were told that there is no server.
-    pub(crate) turned_away: Mutex<Repeated>,
+    /// What is told of connections that come to nothing.
+    pub(crate) turned_away: TurnedAway,
     /// What is masked in handshakes has been logged.
     masking_logged: AtomicBool,
 }
@@ -179,7 +179,7 @@ impl Cluster {
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
             killer,
             left_behind: LeftBehind::default(),
-            turned_away: Mutex::new(Repeated::new(clock.now())),
+            turned_away: TurnedAway::new(clock.now()),
             neighbours: Neighbours::default(),
             pauses: Arc::default(),
             explainer,

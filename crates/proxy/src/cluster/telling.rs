@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use admission::MonoTime;
+use parking_lot::Mutex;
 
 /// Lines at once: a restart of a replica, or mending one that is stopped, makes four or five.
 const LINES_MAX: u32 = 10;
@@ -49,7 +50,7 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    pub(crate) fn new(now: MonoTime) -> Self {
+    fn new(now: MonoTime) -> Self {
         Self { lines: Lines::new(now), untold: 0 }
     }
 
@@ -61,6 +62,24 @@ impl Repeated {
         }
         self.untold = self.untold.saturating_add(1);
         None
+    }
+}
+
+/// What happens to one connection after another, before there is a session.
+#[derive(Debug)]
+pub(crate) struct TurnedAway {
+    /// There is no server for it.
+    pub(crate) unreached: Mutex<Repeated>,
+    /// A trusted proxy did not say for whom it is.
+    pub(crate) no_header: Mutex<Repeated>,
+    /// It says for whom it is, and nobody trusts it.
+    pub(crate) strange_header: Mutex<Repeated>,
+}
+
+impl TurnedAway {
+    pub(super) fn new(now: MonoTime) -> Self {
+        let none = || Mutex::new(Repeated::new(now));
+        Self { unreached: none(), no_header: none(), strange_header: none() }
     }
 }
 

@@ -357,11 +357,16 @@ impl Connection {
     /// A client that no proxy is expected at has begun with a PROXY header: told apart from other
     /// broken clients, because only the operator can help.
     pub(super) fn note_unexpected_header(&self) {
-        if proxy_protocol::is_header(self.client.bytes()) {
-            let cluster = &self.shared.cluster.name;
-            self.shared.telemetry.connection_refused(cluster, ConnectionRefusal::ProxyProtocol);
+        if !proxy_protocol::is_header(self.client.bytes()) {
+            return;
+        }
+        let cluster = &self.shared.cluster;
+        let refusal = ConnectionRefusal::ProxyProtocol;
+        self.shared.telemetry.connection_refused(&cluster.name, refusal);
+        let told = cluster.turned_away.strange_header.lock().again(cluster.now());
+        if let Some(untold) = told {
             tracing::warn!(
-                %cluster, peer = %self.peer,
+                cluster = %cluster.name, peer = %self.peer, untold,
                 "a PROXY header from an address that proxy_protocol.from does not name"
             );
         }

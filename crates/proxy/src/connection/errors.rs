@@ -76,7 +76,7 @@ pub(super) async fn turn_away(shared: &Shared, client: Socket, failure: &Connect
     shared.telemetry.backend_error(cluster, failure.kind());
     let why = failure.why_at(&shared.cluster.policy().primary);
     let now = shared.cluster.now();
-    let told = shared.cluster.turned_away.lock().again(now);
+    let told = shared.cluster.turned_away.unreached.lock().again(now);
     if let Some(untold) = told {
         tracing::warn!(%cluster, why, untold, "cannot connect to the primary");
     }
@@ -119,7 +119,14 @@ pub(super) async fn turn_away_proxy(
     };
     let cluster = &shared.cluster.name;
     shared.telemetry.connection_refused(cluster, ConnectionRefusal::ProxyProtocol);
-    tracing::warn!(%cluster, %peer, %why, "refused: proxy_protocol.from names this address");
+    let now = shared.cluster.now();
+    let told = shared.cluster.turned_away.no_header.lock().again(now);
+    if let Some(untold) = told {
+        tracing::warn!(
+            %cluster, %peer, %why, untold,
+            "refused: proxy_protocol.from names this address"
+        );
+    }
     let message = format!("[sluice] {why}; proxy_protocol.from names {peer}");
     let mut packet = Vec::new();
     encode_err_no_sqlstate(&mut packet, 0, ER_HANDSHAKE_ERROR, message.as_bytes());
