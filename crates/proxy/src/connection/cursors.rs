@@ -25,13 +25,17 @@ use crate::insights::Counted;
 /// How long a place is kept for a client that does not fetch.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// Cursors of one connection that are known; what further ones cost is nobody's, and they end at once
-/// where a rule limits what is fetched from them.
+/// Cursors of one connection that are known. Of further ones nobody knows which is which: they count
+/// for the budgets of each other, and end at once where a rule limits what is fetched from them.
 const CURSORS_MAX: usize = 1_024;
 
 /// The open cursors of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Cursors(Vec<Open>);
+pub(super) struct Cursors {
+    known: Vec<Open>,
+    /// For the budgets of all others that have been open since the last reset.
+    beyond: Option<Box<Budgeted>>,
+}
 
 #[derive(Debug)]
 struct Open {
@@ -54,33 +58,47 @@ struct Budgeted {
 
 impl Cursors {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty() && self.beyond.is_none()
     }
 
     /// All are closed.
     pub(super) fn clear(&mut self) {
-        if !self.0.is_empty() {
-            self.0 = Vec::new();
+        if !self.is_empty() {
+            *self = Self::default();
         }
     }
 
     fn close(&mut self, statement_id: u32) {
-        self.0.retain(|open| open.statement_id != statement_id);
+        let before = self.known.len();
+        self.known.retain(|open| open.statement_id != statement_id);
+        if self.known.len() == before
+            && let Some(beyond) = &mut self.beyond
+        {
+            beyond.held = None;
+        }
     }
 
-    /// A cursor is open behind a command. Given back if there are too many.
-    fn keep(&mut self, open: Open) -> Option<Open> {
+    /// A cursor is open behind a command. If there are too many, what its rule limits is given back.
+    fn keep(&mut self, open: Open) -> Option<Box<FetchLimits>> {
         self.close(open.statement_id);
-        if self.0.len() >= CURSORS_MAX {
-            return Some(open);
+        if self.known.len() < CURSORS_MAX {
+            self.known.push(open);
+            return None;
         }
-        self.0.push(open);
-        None
+        if let Some(mut budgets) = open.budgets {
+            let others = self.beyond.take();
+            for budget in others.iter().flat_map(|others| others.set.iter()) {
+                // More than one statement can be held to are not counted.
+                budgets.set.add(budget);
+            }
+            self.beyond = Some(budgets);
+        }
+        open.limits
     }
 
     /// As what the execution was counted whose rows are fetched.
     pub(super) fn counted(&self, statement_id: u32) -> Option<Counted> {
-        self.0.iter().find(|open| open.statement_id == statement_id)?.counted
+        self.known.iter().find(|open| open.statement_id == statement_id)?.counted
     }
 
     /// What a cursor may still fetch, if a rule limits that.
@@ -94,37 +112,46 @@ impl Cursors {
     }
 
     fn open(&mut self, statement_id: u32) -> Option<&mut Open> {
-        self.0.iter_mut().find(|open| open.statement_id == statement_id)
+        self.known.iter_mut().find(|open| open.statement_id == statement_id)
     }
 
     /// What a cursor has taken, or takes anew: its rows are being fetched.
     fn take(&mut self, statement_id: u32, cluster: &Arc<Cluster>) -> Option<BudgetGuard> {
-        let open = self.open(statement_id)?;
-        let budgets = open.budgets.as_mut()?;
+        let Self { known, beyond } = self;
+        let open = known.iter_mut().find(|open| open.statement_id == statement_id);
+        let is_known = open.is_some();
+        let budgets = open.map_or(beyond, |open| &mut open.budgets).as_mut()?;
+        let (set, asks) = (budgets.set, budgets.asks);
         let held = budgets.held.take().map(|(held, _)| held);
+        // It may have been taken for another one of those that are not known.
+        let held = held.filter(|held| is_known || held.taken_with().is_some_and(|of| of.0 == set));
         // A session has the place of the cursor that it fetches from last.
         self.give_back();
-        let budgets = self.open(statement_id)?.budgets.as_ref()?;
-        let anew = || cluster.count_for_budgets(&budgets.set, budgets.asks).of_part();
-        Some(held.unwrap_or_else(anew))
+        Some(held.unwrap_or_else(|| cluster.count_for_budgets(&set, asks).of_part()))
+    }
+
+    fn budgeted(&mut self) -> impl Iterator<Item = &mut Budgeted> {
+        let known = self.known.iter_mut().filter_map(|open| open.budgets.as_deref_mut());
+        known.chain(self.beyond.as_deref_mut())
     }
 
     /// Gives back what they have taken.
     pub(super) fn give_back(&mut self) {
-        for budgets in self.0.iter_mut().filter_map(|open| open.budgets.as_mut()) {
+        for budgets in self.budgeted() {
             budgets.held = None;
         }
     }
 
     /// When somebody has not fetched for too long.
     pub(super) fn due(&self) -> Option<Instant> {
-        let held = self.0.iter().filter_map(|open| open.budgets.as_ref()?.held.as_ref());
+        let known = self.known.iter().filter_map(|open| open.budgets.as_deref());
+        let held = known.chain(self.beyond.as_deref()).filter_map(|budgets| budgets.held.as_ref());
         held.filter_map(|(_, since)| since.checked_add(IDLE_MAX)).min()
     }
 
     /// Gives back what those have taken who have not.
     pub(super) fn give_back_idle(&mut self, now: Instant) {
-        for budgets in self.0.iter_mut().filter_map(|open| open.budgets.as_mut()) {
+        for budgets in self.budgeted() {
             let is_idle = |since: &Instant| now.saturating_duration_since(*since) >= IDLE_MAX;
             budgets.held.take_if(|(_, since)| is_idle(since));
         }
@@ -172,8 +199,8 @@ impl Connection {
             let (set, asks) = budget.taken_with()?;
             Some(Box::new(Budgeted { set, asks, held: Some((budget, Instant::now())) }))
         });
-        let one_too_many = self.cursors.keep(Open { statement_id, counted, budgets, limits });
-        if let Some(mut limits) = one_too_many.and_then(|open| open.limits) {
+        let unwatched = self.cursors.keep(Open { statement_id, counted, budgets, limits });
+        if let Some(mut limits) = unwatched {
             self.end_uncounted(statement_id, &mut limits);
         }
     }

@@ -49,6 +49,7 @@ async fn never_more(flavour: Flavour) {
     lab.several_results().await;
     lab.cursors().await;
     lab.who_leaves_a_cursor_open().await;
+    lab.who_opens_more_cursors_than_are_known().await;
     lab.users().await;
     lab.storm().await;
     lab.rows_a_second().await;
@@ -268,6 +269,35 @@ impl Lab {
         self.in_use(0.0).await;
     }
 
+    /// Of the 1,025th on a session held no place.
+    async fn who_opens_more_cursors_than_are_known(&self) {
+        let mut conn = self.session().await;
+        let known = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        open(&mut conn, &known).await;
+        for _ in 1..CURSORS_KNOWN {
+            let other = conn.prepare("SELECT 1 FROM test.places").await.unwrap();
+            open(&mut conn, &other).await;
+        }
+        let first = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        let second = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        for further in [&first, &second] {
+            open(&mut conn, further).await;
+            self.in_use(1.0).await;
+        }
+        conn.query("SELECT 'place'").await.unwrap().accepted().unwrap();
+        self.in_use(0.0).await;
+        for statement in [&first, &second, &known, &first] {
+            conn.fetch(statement.id, 1).await.unwrap().accepted().unwrap();
+            self.in_use(1.0).await;
+        }
+        conn.reset_statement(first.id).await.unwrap().accepted().unwrap();
+        self.in_use(0.0).await;
+        conn.fetch(second.id, 1_000).await.unwrap().accepted().unwrap();
+        self.in_use(0.0).await;
+        drop(conn);
+        self.at_once().await;
+    }
+
     /// Another statement, which has its place when there is one. The server has it in its history by the
     /// time that it looks at the ping.
     async fn next(&self) {
@@ -300,6 +330,9 @@ async fn open(conn: &mut RawConn, statement: &Prepared) {
 fn busy(pieces: usize) -> String {
     format!("SELECT 'place'{}", ", SHA2(REPEAT('x', 15000000), 512)".repeat(pieces))
 }
+
+/// Open cursors of one connection that Sluice can tell apart.
+const CURSORS_KNOWN: u32 = 1_024;
 
 const BUDGETS: &str = "\
 budgets:
