@@ -9,6 +9,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use admin::status::{Status, Waiting};
 use admin::{Access, AdminState};
@@ -173,6 +174,20 @@ async fn of_many_who_wait_the_oldest_are_listed_and_all_are_counted() {
     assert!(door.get("/api/v1/waiting?limit=-1").await.0.starts_with("HTTP/1.0 400"));
     let (_, page) = door.get("/plain").await;
     assert!(page.contains("… and 1950 more."), "{page}");
+}
+
+/// It was reckoned back from the wall clock of now, so with each of its steps it was another process
+/// to whoever counts on from there.
+#[tokio::test]
+async fn when_the_process_began_does_not_follow_a_clock_that_is_set() {
+    let door = open();
+    let before = door.status("").await;
+    // An hour in which the wall clock stands still: it was set back by one.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    tokio::time::resume();
+    let after = door.status("").await;
+    assert_eq!(after.started_at, before.started_at);
 }
 
 #[tokio::test]

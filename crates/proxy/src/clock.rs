@@ -11,12 +11,20 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
+    /// Its zero by the wall clock of then, in seconds since 1970.
+    started_at: i64,
 }
 
 impl Clock {
     /// A clock whose zero is now.
     pub fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self { origin: Instant::now(), started_at: wall_seconds() }
+    }
+
+    /// This clock's zero in seconds since 1970, as the wall clock had it then: the same for as long as
+    /// the process is there, also where that is set meanwhile.
+    pub fn started_at(&self) -> i64 {
+        self.started_at
     }
 
     /// Monotonic time since this clock's zero.
@@ -38,8 +46,7 @@ impl Clock {
     /// Seconds since 1970. It follows the wall clock, which can jump: only rules that expire or
     /// have a schedule, and what is shown to people, use it.
     pub fn unix_seconds(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+        wall_seconds()
     }
 
     /// The second of the wall clock at `at`, if it goes on from now, and went before, as it does now.
@@ -64,6 +71,11 @@ impl Clock {
             seconds
         })
     }
+}
+
+fn wall_seconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// By how much rules may expire late, and a jump of the wall clock be noticed.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use admission::{
     BudgetKey, Cause, InFlightView, Mode, MonoTime, Reason, RuleKey, RuleLimit, SignalKey,
@@ -55,12 +55,12 @@ pub(crate) fn live(state: &AdminState, waiting_len: usize, refused_len: usize) -
 fn read(state: &AdminState, cluster: impl Fn(&Seen<'_>) -> ClusterStatus) -> Status {
     let not_ready = crate::ready::obstacles(state);
     let seen: Vec<Seen<'_>> = state.clusters.iter().map(Seen::of).collect();
-    let first = seen.first().map(|seen| (seen.unix, seen.now));
-    let (now, up) = first.unwrap_or_default();
+    let first = seen.first().map(|seen| (seen.unix, seen.cluster.clock().started_at()));
+    let (now, started_at) = first.unwrap_or_default();
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: now.to_string(),
-        started_at: started(up.saturating_since(MonoTime::ZERO)).to_string(),
+        started_at: UnixTime(started_at).to_string(),
         ready: not_ready.is_empty(),
         not_ready,
         notes: crate::ready::notes(state),
@@ -422,12 +422,6 @@ pub(super) fn seconds(span: Duration) -> f64 {
 pub(super) fn before(now: UnixTime, ago: Duration) -> String {
     let ago = i64::try_from(ago.as_secs()).unwrap_or(i64::MAX);
     UnixTime(now.0.saturating_sub(ago)).to_string()
-}
-
-/// When that was that is so long ago: the same whenever it is asked for.
-fn started(ago: Duration) -> UnixTime {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    UnixTime(i64::try_from(now.saturating_sub(ago).as_secs()).unwrap_or(i64::MAX))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::as_conversions, reason = "`as` saturates")]

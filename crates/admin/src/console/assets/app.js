@@ -6,7 +6,7 @@ import { attribute, button, el, show, text } from "./dom.js";
 import { IdentityPage } from "./identity.js";
 import { connect, live, on } from "./live.js";
 import { repaint } from "./plots.js";
-import { clock, headline, plural, span } from "./words.js";
+import { clock, headline, plural } from "./words.js";
 
 const main = document.getElementById("main");
 let page = null;
@@ -61,8 +61,7 @@ function updateTop() {
     attribute(link.firstChild, "data-tone", tone);
     text(link.lastChild, `, ${label}`);
   });
-  const since = (Date.parse(status.now) - Date.parse(status.started_at)) / 1000;
-  text(document.getElementById("about"), `Sluice ${status.version}, up ${span(Math.max(0, since))}, file read ${status.config.last_reload_at}${status.config.last_reload_successful ? "" : " (the one on disk has faults)"}`);
+  text(document.getElementById("about"), `Sluice ${status.version}, started ${status.started_at}, file read ${status.config.last_reload_at}${status.config.last_reload_successful ? "" : " (the one on disk has faults)"}`);
 }
 
 function updateLink() {
