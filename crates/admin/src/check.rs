@@ -88,7 +88,9 @@ pub(crate) fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> Told {
     let mut answer = decide(cluster, book, asked, now);
     answer.recently_checked = recently;
     if !answer.is_ok() {
-        answer.name_replica(&cluster.policy(), cluster.probes.slowest(now).as_deref());
+        let policy = cluster.policy();
+        answer.name_replica(&policy, cluster.probes.slowest(now).as_deref());
+        answer.name_hindrance(|signal| cluster.what_hinders(&policy, signal, now));
     }
     let normal_write =
         asked.urgency == Urgency::Normal && matches!(asked.question, Question::Write { .. });

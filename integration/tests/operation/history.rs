@@ -73,6 +73,7 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     let id = refused.part("id").unwrap().to_owned();
     let mut hasty = connect_as(&sluice, "hasty").await.unwrap();
     assert!(Refused::of(&hasty.query("INSERT INTO t VALUES (1)").await.unwrap()).is_some());
+    it_is_told_to_who_asks(&sluice, &server).await;
     let rows = "INSERT INTO t SELECT 1 FROM information_schema.collations LIMIT 40";
     assert!(Refused::of(&ddl.query(rows).await.unwrap()).is_none());
     replica.lag_stop().await.unwrap();
@@ -120,6 +121,19 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     .await
     .unwrap();
     sluice.stop(SOON).await.unwrap();
+}
+
+/// The door said how high the lag was, and nothing of a reason that does not end by itself.
+async fn it_is_told_to_who_asks(sluice: &SluiceProcess, server: &str) {
+    let stopped = "the applier (SQL thread) is stopped, without an error: somebody stopped it";
+    for path in ["/check/etl/mysql/main", "/throttler/check?app=etl"] {
+        let answer = sluice.http_get(path).await.unwrap();
+        assert!(answer.status != 200, "{path}: {}", answer.body);
+        assert!(answer.body.contains(&format!("({stopped})\"")), "{path}: {}", answer.body);
+    }
+    let ready = sluice.http_get("/readyz").await.unwrap();
+    let line = format!("cluster main: replica {server}: {stopped}");
+    assert!(ready.status == 200 && ready.body.lines().any(|it| it == line), "{}", ready.body);
 }
 
 /// Who, by which rule, and what kept the gate shut.

@@ -10,6 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use policy::{ClusterPolicy, PassReason, Signal, SignalKind};
+use proxy::board::Hindrance;
 use proxy::cluster::{CheckAnswer, CheckOutcome};
 use serde::Serialize;
 
@@ -125,6 +126,13 @@ impl Told {
         }
         if let Some(server) = server.filter(|_| policy.signals.iter().any(is_lag)) {
             self.server = Some(server.to_owned());
+        }
+    }
+
+    /// What keeps its signal from letting it go on, besides the load: nothing that ends by itself.
+    pub(crate) fn name_hindrance(&mut self, of: impl FnOnce(&str) -> Option<Hindrance>) {
+        if let Some(Hindrance { why, .. }) = of(&self.signal) {
+            self.summary.push_str(&format!(" ({why})"));
         }
     }
 

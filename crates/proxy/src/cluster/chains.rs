@@ -370,6 +370,19 @@ impl Cluster {
         named.collect()
     }
 
+    /// What keeps the gate of the signal of this name shut besides the load, where that is known.
+    pub fn what_hinders(
+        &self,
+        policy: &ClusterPolicy,
+        name: &str,
+        now: MonoTime,
+    ) -> Option<Hindrance> {
+        let signal = policy.signals.iter().find(|signal| *signal.name == *name)?;
+        let is_its = |view: &SignalView| view.key == signal.key;
+        let view = self.gatekeeper.lock().controller.signals(now).find(is_its)?;
+        self.hindrance(signal, &view, self.highest_at(signal, now).as_deref())
+    }
+
     /// What keeps a signal's gate shut besides the load.
     fn hindrance(
         &self,
