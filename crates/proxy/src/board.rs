@@ -375,6 +375,11 @@ impl ProbeBoard {
         self.seen.lock().order.note(seq, executed);
     }
 
+    /// The primary is another server than before.
+    pub(crate) fn primary_moved(&self) {
+        self.seen.lock().order.begin_anew();
+    }
+
     /// The newest heartbeat up to `shown` with all before it among what a replica has executed.
     pub(crate) fn acknowledged(&self, shown: u64, executed: &GtidSet) -> Option<u64> {
         self.seen.lock().order.acknowledged(shown, executed)

@@ -175,6 +175,11 @@ impl Explainer {
         })
     }
 
+    /// The primary is another server than before, and is asked from now on.
+    pub(crate) fn primary_moved(&self) {
+        self.pool.forget();
+    }
+
     /// What the primary expects of a statement; asked within this time, if it is not known.
     ///
     /// # Cancellation

@@ -218,6 +218,13 @@ impl Link {
         self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await.map(|()| changed)
     }
 
+    /// Says goodbye, so that the server counts no connection as broken.
+    pub(crate) async fn close(&mut self) {
+        if let Some(conn) = self.conn.take() {
+            tokio::time::timeout(self.time_limit, conn.disconnect()).await.ok();
+        }
+    }
+
     /// The statement that gives the right which the last answer said was missing.
     pub(crate) fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()

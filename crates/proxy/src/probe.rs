@@ -20,6 +20,8 @@
 //!   that table does not hold up heartbeats.
 //! - Every few seconds the primary is asked for its sessions: `bypass` finds those that write past
 //!   Sluice.
+//! - Every five seconds a new connection to the primary is asked which server it has come to
+//!   (`whereabouts`): behind a switchover all connections to the primary are made anew.
 //! - One more connection to the primary reads what its sessions cannot see of it: its functions that
 //!   write nothing, and the settings that a session begins with.
 //!
@@ -51,6 +53,7 @@ mod rhythm;
 mod rules;
 mod signals;
 pub mod trial;
+mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +61,7 @@ use std::time::Duration;
 
 use admission::SignalKey;
 use admission::lag::LagConfig;
-use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
+use policy::{ClusterPolicy, LagSource, Probe, Scope, ServerAddress, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -137,12 +140,22 @@ impl Probes {
 
     fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &ProbeAccount) {
         let ClusterPolicy { primary, replicas, .. } = &*site.policy;
+        let (moved, moves) = watch::channel(());
         let on = |server: &Arc<str>| ProbeTarget {
             site: site.clone(),
             server: server.clone(),
             account: account.clone(),
             probe: probe.clone(),
+            moves: (server == primary).then(|| moves.clone()),
         };
+        match ServerAddress::of(primary) {
+            ServerAddress::Network(_) => {
+                let target = ProbeTarget { moves: None, ..on(primary) };
+                self.keep(target, move |target| whereabouts::watch(target, moved.clone()));
+            }
+            // A socket ends with its server.
+            ServerAddress::Unix(_) => {}
+        }
         self.keep(on(primary), primary::watch);
         self.keep(on(primary), facts::watch);
         if probe.source == LagSource::Heartbeat && !replicas.is_empty() {
@@ -181,18 +194,23 @@ impl Probes {
         }
     }
 
-    /// Keeps a probe going. A client library can panic on an answer that makes no sense (one
+    /// Keeps a probe going, on whatever server the name leads to. A client library can panic on an answer that makes no sense (one
     /// allocates what the server announces); that must not leave a signal unmeasured for ever.
     fn keep<P>(&mut self, target: ProbeTarget, probe: impl Fn(ProbeTarget) -> P + Send + 'static)
     where
         P: Future<Output = ()> + Send + 'static,
     {
+        let mut moves = target.moves.clone();
         self.tasks.spawn(async move {
             loop {
                 // A set of one: the probe ends with the set when this task is aborted.
                 let mut running = JoinSet::new();
                 running.spawn(probe(target.clone()));
-                match running.join_next().await {
+                let ended = tokio::select! {
+                    ended = running.join_next() => ended,
+                    () = next_move(&mut moves) => continue,
+                };
+                match ended {
                     Some(Err(error)) if error.is_panic() => {
                         let cluster = &target.site.cluster.name;
                         tracing::error!(%cluster, server = %target.server, "a probe panicked; it \
@@ -204,6 +222,16 @@ impl Probes {
             }
         });
     }
+}
+
+/// Until the server is another one: for ever, where nobody looks.
+async fn next_move(moves: &mut Option<watch::Receiver<()>>) {
+    if let Some(moves) = moves
+        && moves.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 /// Before a probe that panicked starts again.
@@ -233,6 +261,8 @@ struct ProbeTarget {
     server: Arc<str>,
     account: ProbeAccount,
     probe: Probe,
+    /// The server is another one, from time to time.
+    moves: Option<watch::Receiver<()>>,
 }
 
 impl Lag {

@@ -12,6 +12,7 @@ use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
 mod untold;
+mod whereabouts;
 
 #[tokio::test]
 async fn a_mysql_replica_that_stops_applying_lags_and_one_that_has_caught_up_does_not() {

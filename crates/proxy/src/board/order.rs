@@ -75,6 +75,12 @@ impl OrderMemory {
         }
     }
 
+    /// The primary is another server from now on: what it has executed that no replica has is not asked for.
+    pub(super) fn begin_anew(&mut self) {
+        self.before = None;
+        self.beats.clear();
+    }
+
     /// What the primary has executed, read when it had committed the heartbeat.
     pub(super) fn note(&mut self, seq: u64, executed: &GtidSet) {
         // Another server is the primary, or what it had executed was taken from it.
@@ -134,6 +140,22 @@ mod tests {
         memory.note(4, &set("0-2-105"));
         assert_eq!(memory.acknowledged(4, &set("0-2-105")), Some(4));
         assert_eq!(memory.acknowledged(4, &set("0-2-104")), Some(3));
+    }
+
+    /// What was executed there by itself came to no replica.
+    #[test]
+    fn a_server_that_has_more_than_the_one_of_before_begins_anew_once_it_is_known_to_be_another() {
+        let a = "4350f323-7565-4e59-8763-4b1b83a0ce0e:1-100";
+        let own = "5350f323-7565-4e59-8763-4b1b83a0ce0e:1";
+        let executed = |more: &str| set(&format!("{a},{own}{more}"));
+        let mut memory = OrderMemory::default();
+        memory.note(1, &set(a));
+        memory.note(2, &executed(""));
+        assert_eq!(memory.acknowledged(2, &set(a)), Some(1));
+        memory.begin_anew();
+        memory.note(3, &executed(""));
+        memory.note(4, &executed(":5"));
+        assert_eq!(memory.acknowledged(4, &set(a)), Some(3));
     }
 
     #[test]

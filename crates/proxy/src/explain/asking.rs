@@ -79,6 +79,11 @@ impl Pool {
         })
     }
 
+    /// The primary is another server than before.
+    pub(super) fn forget(&self) {
+        self.idle.lock().clear();
+    }
+
     fn put_back(&self, to: Target, link: Link) {
         let mut idle = self.idle.lock();
         if idle.len() < EXPLAINS_MAX {

@@ -1,0 +1,72 @@
+//! The primary's name leads to another server, and nothing of the one of before breaks.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use integration::scenario::{numbers, wait_until};
+use integration::server::Flavour;
+use integration::sluice::{Config, SluiceProcess};
+use integration::topology::{Topology, TopologyOptions};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::SOON;
+
+/// A name: whoever connects from now on comes to where it leads then.
+struct Name {
+    address: SocketAddr,
+    leads_to: watch::Sender<SocketAddr>,
+    _accepting: JoinSet<()>,
+}
+
+impl Name {
+    async fn of(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (leads_to, to) = watch::channel(server);
+        let mut accepting = JoinSet::new();
+        accepting.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((mut client, _)) = listener.accept().await {
+                let to = *to.borrow();
+                open.spawn(async move {
+                    let mut server = TcpStream::connect(to).await.unwrap();
+                    tokio::io::copy_bidirectional(&mut client, &mut server).await.ok();
+                });
+            }
+        });
+        Self { address, leads_to, _accepting: accepting }
+    }
+}
+
+#[tokio::test]
+async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
+    for flavour in [Flavour::MySql, Flavour::MariaDb] {
+        let servers = Topology::start(TopologyOptions::new(flavour, 1)).await.unwrap();
+        let (old, new) = (&servers.primary, servers.replicas.first().unwrap().server());
+        let name = Name::of(old.addr()).await;
+        let config = Config::in_front_of(name.address, vec![new.addr()]).unwrap();
+        let sluice = SluiceProcess::start(&config).await.unwrap();
+        super::wait_for_state(&sluice, &new.addr().to_string(), "counted").await;
+
+        let promotes: &[&str] = match flavour {
+            Flavour::MySql => {
+                &["STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL super_read_only = 0"]
+            }
+            Flavour::MariaDb => &["STOP SLAVE", "RESET SLAVE ALL"],
+        };
+        new.run_sql(promotes).await.unwrap();
+        new.run_sql(&["SET GLOBAL read_only = 0"]).await.unwrap();
+        name.leads_to.send_replace(new.addr());
+
+        let beats = "SELECT seq FROM sluice.heartbeat";
+        let before = numbers(new, beats).await.unwrap();
+        let written = || async { Ok(numbers(new, beats).await? > before) };
+        wait_until("heartbeats are written there", SOON, written).await.unwrap();
+        super::wait_for_log(&sluice, "leads to another server now").await;
+        let last = numbers(old, beats).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(numbers(old, beats).await.unwrap(), last, "where no client writes");
+    }
+}
