@@ -7,6 +7,7 @@
 mod blocked;
 mod bypass;
 mod error;
+mod listed;
 mod order;
 mod reach;
 mod replication;
@@ -22,6 +23,7 @@ use admission::{MonoTime, SignalKey};
 use parking_lot::Mutex;
 use policy::{ReplicaBook, Signal};
 
+use self::listed::Listed;
 use self::order::OrderMemory;
 use self::reach::Contacts;
 use self::tables::TableNames;
@@ -43,6 +45,7 @@ pub struct ProbeBoard {
     seen: Mutex<Observations>,
     /// Who has reached the primary.
     contacts: Contacts,
+    listed: Listed,
     /// It was looked what a process before this one had found out.
     remembered: AtomicBool,
     /// The probes' own connections to the primary.
@@ -147,6 +150,7 @@ impl Default for ProbeBoard {
             instance: rand::random(),
             seen: Mutex::default(),
             contacts: Contacts::default(),
+            listed: Listed::default(),
             remembered: AtomicBool::new(false),
             own_links: Arc::default(),
             tables: TableNames::default(),

@@ -61,7 +61,7 @@ use std::time::Duration;
 
 use admission::SignalKey;
 use admission::lag::LagConfig;
-use policy::{ClusterPolicy, LagSource, Probe, Scope, ServerAddress, SignalKind};
+use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -148,14 +148,8 @@ impl Probes {
             probe: probe.clone(),
             moves: (server == primary).then(|| moves.clone()),
         };
-        match ServerAddress::of(primary) {
-            ServerAddress::Network(_) => {
-                let target = ProbeTarget { moves: None, ..on(primary) };
-                self.keep(target, move |target| whereabouts::watch(target, moved.clone()));
-            }
-            // A socket ends with its server.
-            ServerAddress::Unix(_) => {}
-        }
+        let target = ProbeTarget { moves: None, ..on(primary) };
+        self.keep(target, move |target| whereabouts::watch(target, moved.clone()));
         self.keep(on(primary), primary::watch);
         self.keep(on(primary), facts::watch);
         if probe.source == LagSource::Heartbeat && !replicas.is_empty() {
@@ -169,6 +163,7 @@ impl Probes {
         }
         for replica in replicas {
             self.keep(on(replica), replica::watch);
+            self.keep(on(replica), whereabouts::watch_replica);
             if site.policy.learns_row_costs() {
                 self.keep(on(replica), appliers::watch);
             }

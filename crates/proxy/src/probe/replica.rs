@@ -23,6 +23,9 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// yet counts as missing.
 const NOISE_PARTS: u32 = 4;
 
+/// What it shows is no replica's lag.
+const IS_THE_PRIMARY: &str = "it is the primary itself; take it out of `replicas`";
+
 /// Measures one replica's lag until it is dropped.
 pub(super) async fn watch(target: ProbeTarget) {
     let limits = &target.site.lag.limits;
@@ -38,7 +41,10 @@ pub(super) async fn watch(target: ProbeTarget) {
     loop {
         rhythm.beat().await;
         note_asked(&target);
-        let answer = publishing_meanwhile(&target, question.ask(&target, &mut link)).await;
+        let mut answer = publishing_meanwhile(&target, question.ask(&target, &mut link)).await;
+        if answer.is_ok() && target.site.cluster.probes.is_the_primary(&target.server) {
+            answer = Err(ProbeError::Unusable(IS_THE_PRIMARY.into()));
+        }
         health.note(&answer);
         take_in(&target, &answer);
         target.site.publish_lag();

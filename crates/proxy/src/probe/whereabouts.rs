@@ -3,7 +3,7 @@
 //! Sluice's own connections stay open. Behind a planned switchover the name (in DNS, of a virtual address, of a proxy
 //! in front) leads clients to another server, while the one of before goes on answering: heartbeats, signals and
 //! runtime rules would stay there, and tell nothing of the server that is written to. So a new connection is made every
-//! few seconds, and asked who it has come to.
+//! few seconds, and asked who it has come to. So are the replicas: one that is the primary by now is no replica.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::ProbeTarget;
 use super::answer::text;
 use crate::board::ProbeError;
+use crate::link::Link;
 
 /// How often it is looked: a login, a question and a goodbye.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -20,49 +21,64 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const QUESTION: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                         ('server_uuid', 'server_id', 'hostname', 'port', 'datadir')";
 
-/// Who a server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Identity(String);
-
 /// Runs until it is dropped. Tells `moved` when the primary is another server than before: all that is connected to it
 /// begins again.
 pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
-    let mut known: Option<Identity> = None;
+    let mut known: Option<String> = None;
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         // Whoever does not answer here does not answer the other probes, which say so.
-        let Ok(Some(found)) = ask(&target).await else { continue };
+        let Ok(Some(found)) = ask_anew(&target).await else { continue };
         let Some(before) = known.as_ref().filter(|known| **known != found) else {
+            target.site.cluster.probes.note_primary(found.clone());
             known = Some(found);
             continue;
         };
         // A name that leads to one of several in turn moves nothing.
-        if !matches!(ask(&target).await, Ok(Some(again)) if again == found) {
+        if !matches!(ask_anew(&target).await, Ok(Some(again)) if again == found) {
             continue;
         }
         tracing::warn!(
-            cluster = %target.site.cluster.name, server = %target.server, before = before.0,
-            now = found.0, "the primary's name leads to another server now: probes, heartbeats and \
-            runtime rules go there"
+            cluster = %target.site.cluster.name, server = %target.server, before, now = found,
+            "the primary's name leads to another server now: probes, heartbeats and runtime rules \
+             go there"
         );
-        known = Some(found);
         let cluster = &target.site.cluster;
+        cluster.probes.note_primary(found.clone());
+        known = Some(found);
         cluster.probes.primary_moved();
         cluster.explainer.primary_moved();
         moved.send_replace(());
     }
 }
 
-/// Who a new connection comes to; none if that cannot be told.
-async fn ask(target: &ProbeTarget) -> Result<Option<Identity>, ProbeError> {
+/// Tells whether a replica of the file is the primary, until it is dropped.
+pub(super) async fn watch_replica(target: ProbeTarget) {
+    let board = &target.site.cluster.probes;
     let mut link = target.link(super::PROBE_TIMEOUT);
-    let rows = link.rows(QUESTION).await;
+    loop {
+        if let Ok(Some(found)) = ask(&mut link).await {
+            board.note_replica(&target.server, found);
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Who a new connection comes to; none if that cannot be told.
+async fn ask_anew(target: &ProbeTarget) -> Result<Option<String>, ProbeError> {
+    let mut link = target.link(super::PROBE_TIMEOUT);
+    let found = ask(&mut link).await;
     link.close().await;
+    found
+}
+
+/// Who the server is.
+async fn ask(link: &mut Link) -> Result<Option<String>, ProbeError> {
     let mut uuid = None;
     let mut others = Vec::new();
-    for row in rows? {
+    for row in link.rows(QUESTION).await? {
         let (Some(name), Some(value)) =
             (row.as_ref(0).and_then(text), row.as_ref(1).and_then(text))
         else {
@@ -75,6 +91,5 @@ async fn ask(target: &ProbeTarget) -> Result<Option<Identity>, ProbeError> {
         }
     }
     others.sort_unstable();
-    let known = uuid.or_else(|| (!others.is_empty()).then(|| others.join(" ")));
-    Ok(known.map(Identity))
+    Ok(uuid.or_else(|| (!others.is_empty()).then(|| others.join(" "))))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use integration::scenario::{numbers, wait_until};
 use integration::server::Flavour;
-use integration::sluice::{Config, SluiceProcess};
+use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -68,5 +68,12 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
         let last = numbers(old, beats).await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(numbers(old, beats).await.unwrap(), last, "where no client writes");
+
+        // It shows what is written to it at once, which is no replica's lag.
+        super::wait_for_state(&sluice, &new.addr().to_string(), "unreachable").await;
+        let page = sluice.http_get("/plain").await.unwrap().body;
+        assert!(page.contains("it is the primary itself"), "{page}");
+        let shut = |metrics: &Metrics| !super::is_open(metrics);
+        sluice.wait_for_metrics("no replica, no lag", SOON, shut).await.unwrap();
     }
 }
