@@ -1,4 +1,4 @@
-//! Replicas of the file that are the primary.
+//! Replicas of the file that are the primary, or one another.
 //!
 //! Behind a failover the server that was promoted is still in the list until somebody edits it. It shows its own
 //! heartbeats at once, or none ever: neither is the lag of a replica.
@@ -31,11 +31,16 @@ impl ProbeBoard {
         self.listed.0.lock().replicas.insert(replica.clone(), identity);
     }
 
-    /// Whether a replica of the file is the primary itself.
-    pub(crate) fn is_the_primary(&self, replica: &str) -> bool {
+    /// Why one of these replicas of the file is none: it is the primary itself, or the same server as one ahead of it.
+    pub(crate) fn is_no_replica(&self, replica: &str, listed: &[Arc<str>]) -> Option<String> {
         let identities = self.listed.0.lock();
-        let replica = identities.replicas.get(replica);
-        replica.is_some() && replica == identities.primary.as_ref()
+        let own = identities.replicas.get(replica)?;
+        if identities.primary.as_ref() == Some(own) {
+            return Some("it is the primary itself; take it out of `replicas`".to_owned());
+        }
+        let mut ahead = listed.iter().take_while(|other| ***other != *replica);
+        let same = ahead.find(|other| identities.replicas.get(*other) == Some(own))?;
+        Some(format!("it is the same server as {same}; take one of them out of `replicas`"))
     }
 }
 
@@ -46,15 +51,32 @@ mod tests {
     #[test]
     fn who_was_the_primary_may_be_a_replica_and_the_other_way_round() {
         let board = ProbeBoard::default();
-        let [a, b]: [Arc<str>; 2] = ["a:3306".into(), "b:3306".into()];
-        assert!(!board.is_the_primary(&a));
-        for replica in [&a, &b] {
+        let listed: [Arc<str>; 2] = ["a:3306".into(), "b:3306".into()];
+        let are = |a, b| {
+            let is_one = |replica| board.is_no_replica(replica, &listed).is_none();
+            assert_eq!([is_one("a:3306"), is_one("b:3306")], [a, b]);
+        };
+        are(true, true);
+        for replica in &listed {
             board.note_replica(replica, format!("uuid of {replica}"));
-            assert!(!board.is_the_primary(replica), "nobody knows who is");
         }
+        are(true, true);
         board.note_primary("uuid of a:3306".to_owned());
-        assert!(board.is_the_primary(&a) && !board.is_the_primary(&b));
+        are(false, true);
         board.note_primary("uuid of b:3306".to_owned());
-        assert!(board.is_the_primary(&b) && !board.is_the_primary(&a), "at once");
+        are(true, false);
+    }
+
+    #[test]
+    fn a_server_counts_once_whatever_names_it_has() {
+        let board = ProbeBoard::default();
+        let listed: [Arc<str>; 3] = ["a:1".into(), "b:1".into(), "c:1".into()];
+        for (replica, identity) in listed.iter().zip(["x", "y", "x"]) {
+            board.note_replica(replica, identity.to_owned());
+        }
+        let is_one = |replica| board.is_no_replica(replica, &listed).is_none();
+        assert_eq!([is_one("a:1"), is_one("b:1"), is_one("c:1")], [true, true, false]);
+        // What was in the list before is no other.
+        assert_eq!(board.is_no_replica("c:1", &listed[1..]), None);
     }
 }

@@ -23,9 +23,6 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// yet counts as missing.
 const NOISE_PARTS: u32 = 4;
 
-/// What it shows is no replica's lag.
-const IS_THE_PRIMARY: &str = "it is the primary itself; take it out of `replicas`";
-
 /// Measures one replica's lag until it is dropped.
 pub(super) async fn watch(target: ProbeTarget) {
     let limits = &target.site.lag.limits;
@@ -42,8 +39,11 @@ pub(super) async fn watch(target: ProbeTarget) {
         rhythm.beat().await;
         note_asked(&target);
         let mut answer = publishing_meanwhile(&target, question.ask(&target, &mut link)).await;
-        if answer.is_ok() && target.site.cluster.probes.is_the_primary(&target.server) {
-            answer = Err(ProbeError::Unusable(IS_THE_PRIMARY.into()));
+        let listed = &target.site.policy.replicas;
+        if answer.is_ok()
+            && let Some(why) = target.site.cluster.probes.is_no_replica(&target.server, listed)
+        {
+            answer = Err(ProbeError::Unusable(why));
         }
         health.note(&answer);
         take_in(&target, &answer);

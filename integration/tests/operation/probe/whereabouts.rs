@@ -46,9 +46,14 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
         let servers = Topology::start(TopologyOptions::new(flavour, 1)).await.unwrap();
         let (old, new) = (&servers.primary, servers.replicas.first().unwrap().server());
         let name = Name::of(old.addr()).await;
-        let config = Config::in_front_of(name.address, vec![new.addr()]).unwrap();
+        let again = Name::of(new.addr()).await;
+        let config = Config::in_front_of(name.address, vec![new.addr(), again.address]).unwrap();
         let sluice = SluiceProcess::start(&config).await.unwrap();
         super::wait_for_state(&sluice, &new.addr().to_string(), "counted").await;
+
+        super::wait_for_state(&sluice, &again.address.to_string(), "unreachable").await;
+        let page = sluice.http_get("/plain").await.unwrap().body;
+        assert!(page.contains("it is the same server as"), "{page}");
 
         let promotes: &[&str] = match flavour {
             Flavour::MySql => {
