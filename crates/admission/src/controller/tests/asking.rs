@@ -377,6 +377,16 @@ fn who_waits_and_who_asks_share_the_pace_by_their_ratios() {
     };
     let weathers = [
         Weather { name: "few", askers: 60, ..calm },
+        // Ten that come late have a third less than their share. Where nothing is collected for them
+        // while those in line wait for them, they have less than half of it.
+        Weather {
+            name: "ten that come late",
+            asleep: |ms| ms % 200 < 80,
+            askers: 10,
+            share: 0.4,
+            lag_max: 0.7,
+            ..calm
+        },
         // Those who ask get no time on their machine, as happens where others compile.
         Weather { name: "naps", asleep: |ms| ms % 1_000 < 200, lag_max: 0.8, ..calm },
         Weather { name: "sleeps", asleep: |ms| ms % 3_000 < 400, lag_max: 1.0, used: 0.9, ..calm },
