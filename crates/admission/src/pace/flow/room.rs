@@ -16,8 +16,6 @@
 //! ahead of it; and one that takes more, when next to nothing is on its way. So it is where work
 //! runs for long: nobody can know when it commits.
 
-use std::time::Duration;
-
 use super::{Aim, Flow, acknowledging, counts_for, later};
 use crate::MonoTime;
 use crate::pace::ledger::{Cost, Ledger};
@@ -64,12 +62,9 @@ impl Flow {
         let window = self.window(aim);
         let least = LARGE * window;
         let most = LARGE_MAX * self.rate * aim.threshold;
-        let lately = Duration::try_from_secs_f64(aim.threshold).unwrap_or_default();
-        let runs_long = outstanding - ledger.outstanding(self.acked, now, lately);
-        let is_told = aim.runs_short() && runs_long <= window * NOTHING;
         // What is charged for fear makes nothing large: the clock has no speed for it.
         let large = (least..=most).contains(&(cost.rows - cost.feared));
-        if is_told && large {
+        if aim.runs_short() && large {
             let asked = (shown, cost.rows, now);
             return self.has_room_by_the_clock(ledger, aim, asked, outstanding);
         }
