@@ -211,9 +211,13 @@ impl Connection {
             self.flush_backend().await;
         }
         if let Some(kind) = self.backend_error(&ended) {
-            let cluster = &self.shared.cluster.name;
-            self.shared.telemetry.backend_error(cluster, kind);
-            tracing::warn!(%cluster, peer = %self.peer, kind = kind.as_str(), "backend error");
+            let cluster = &self.shared.cluster;
+            self.shared.telemetry.backend_error(&cluster.name, kind);
+            let told = cluster.turned_away.backend.lock().again(cluster.now());
+            if let Some(untold) = told {
+                let (cluster, kind) = (&cluster.name, kind.as_str());
+                tracing::warn!(%cluster, peer = %self.peer, kind, untold, "backend error");
+            }
         }
         self.note_denied_login(&ended);
         if ended == Ended::BySession(CloseReason::OutOfTurn) {

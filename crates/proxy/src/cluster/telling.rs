@@ -65,7 +65,7 @@ impl Repeated {
     }
 }
 
-/// What happens to one connection after another, before there is a session.
+/// What happens to one connection after another.
 #[derive(Debug)]
 pub(crate) struct TurnedAway {
     /// There is no server for it.
@@ -74,12 +74,22 @@ pub(crate) struct TurnedAway {
     pub(crate) no_header: Mutex<Repeated>,
     /// It says for whom it is, and nobody trusts it.
     pub(crate) strange_header: Mutex<Repeated>,
+    /// Sluice itself has refused its login.
+    pub(crate) login: Mutex<Repeated>,
+    /// It has lost its server.
+    pub(crate) backend: Mutex<Repeated>,
 }
 
 impl TurnedAway {
     pub(super) fn new(now: MonoTime) -> Self {
         let none = || Mutex::new(Repeated::new(now));
-        Self { unreached: none(), no_header: none(), strange_header: none() }
+        Self {
+            unreached: none(),
+            no_header: none(),
+            strange_header: none(),
+            login: none(),
+            backend: none(),
+        }
     }
 }
 

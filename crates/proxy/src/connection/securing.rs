@@ -99,14 +99,18 @@ impl Connection {
         making.await.ok().flatten()
     }
 
-    /// One line for a login that Sluice has refused.
+    /// Tells of a login that Sluice has refused.
     pub(super) fn note_denied_login(&self, ended: &Ended) {
-        if let Ended::BySession(CloseReason::LoginDenied(denial)) = ended {
+        let Ended::BySession(CloseReason::LoginDenied(denial)) = ended else { return };
+        let cluster = &self.shared.cluster;
+        let told = cluster.turned_away.login.lock().again(cluster.now());
+        if let Some(untold) = told {
             tracing::info!(
-                cluster = %self.shared.cluster.name,
+                cluster = %cluster.name,
                 peer = %self.peer,
                 user = %Printable(self.session.user()),
                 reason = denial.as_str(),
+                untold,
                 "login refused"
             );
         }
