@@ -11,6 +11,7 @@ use integration::server::Flavour;
 use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
+mod channels;
 mod untold;
 mod whereabouts;
 
@@ -212,16 +213,18 @@ async fn a_cluster_whose_only_replica_is_frozen_has_no_data() {
 
 #[tokio::test]
 async fn a_delayed_mysql_replica_is_left_out_until_the_delay_is_lifted() {
-    a_delayed_replica_is_left_out(Topology::mysql(2).await.unwrap()).await;
+    a_delayed_replica_is_left_out(&mut Topology::mysql(2).await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn a_delayed_mariadb_replica_is_left_out_until_the_delay_is_lifted() {
-    a_delayed_replica_is_left_out(Topology::mariadb(2).await.unwrap()).await;
+    let mut servers = Topology::mariadb(2).await.unwrap();
+    let sluice = a_delayed_replica_is_left_out(&mut servers).await;
+    channels::a_named_connection_is_seen(&servers, &sluice).await;
 }
 
-async fn a_delayed_replica_is_left_out(mut servers: Topology) {
-    let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
+async fn a_delayed_replica_is_left_out(servers: &mut Topology) -> SluiceProcess {
+    let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     let delayed = servers.replicas.first().unwrap().addr().to_string();
     servers.replicas.first_mut().unwrap().lag_start(Lag::Delayed(30)).await.unwrap();
@@ -231,6 +234,7 @@ async fn a_delayed_replica_is_left_out(mut servers: Topology) {
     sluice.wait_for_metrics("it is behind and the gate is open", SOON, behind).await.unwrap();
     servers.replicas.first_mut().unwrap().lag_stop().await.unwrap();
     wait_for_state(&sluice, &delayed, "counted").await;
+    sluice
 }
 
 /// A transaction waits on the replica for a table while heartbeats pass it by.

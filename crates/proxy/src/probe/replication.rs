@@ -12,7 +12,7 @@ use crate::link::Link;
 /// `ER_PARSE_ERROR`
 const ER_PARSE_ERROR: u16 = 1064;
 
-/// `SHOW REPLICA STATUS`, over all channels.
+/// `SHOW REPLICA STATUS`, over all channels (MariaDB: connections).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replication {
     /// `SQL_Delay`: how far it stays behind on purpose.
@@ -23,11 +23,13 @@ pub(super) struct Replication {
     pub(super) stopped: Option<StoppedReplication>,
 }
 
-/// How this server is asked.
+/// How this server is asked: the first of these that it knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Dialect {
-    /// MySQL 8.0.22, MariaDB 10.5 and later.
+    /// MariaDB, whose other words tell of the connection without a name only.
     #[default]
+    AllConnections,
+    /// MySQL 8.0.22 and later.
     Replica,
     /// Older servers know only `SHOW SLAVE STATUS`.
     Slave,
@@ -36,20 +38,32 @@ pub(super) enum Dialect {
 impl Dialect {
     const fn question(self) -> &'static str {
         match self {
+            Self::AllConnections => "SHOW ALL SLAVES STATUS",
             Self::Replica => "SHOW REPLICA STATUS",
             Self::Slave => "SHOW SLAVE STATUS",
         }
     }
 
-    /// Asks; learns the older words from a server that does not know the newer.
+    const fn next(self) -> Option<Self> {
+        match self {
+            Self::AllConnections => Some(Self::Replica),
+            Self::Replica => Some(Self::Slave),
+            Self::Slave => None,
+        }
+    }
+
+    /// Asks; learns the words of the server.
     pub(super) async fn ask(&mut self, replica: &mut Link) -> Result<Replication, ProbeError> {
-        let rows = match (replica.rows(self.question()).await, *self) {
-            (Err(error), Self::Replica) if error.code() == Some(ER_PARSE_ERROR) => {
-                *self = Self::Slave;
-                replica.rows(self.question()).await
+        let rows = loop {
+            match (replica.rows(self.question()).await, self.next()) {
+                (Err(error), Some(next)) if error.code() == Some(ER_PARSE_ERROR) => *self = next,
+                (rows, _) => break rows,
             }
-            (rows, Self::Replica | Self::Slave) => rows,
         };
+        if rows.as_ref().is_err_and(ProbeError::is_silence) {
+            // It may be another server when it answers again.
+            *self = Self::default();
+        }
         let channels: Vec<Replication> = rows?.iter().map(channel).collect();
         slowest(channels).ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
     }

@@ -1,0 +1,51 @@
+//! Replicas of several sources, and connections that have names.
+
+use integration::scenario::wait_for_signal;
+use integration::sluice::{Metrics, SluiceProcess};
+use integration::topology::Topology;
+
+use super::{SOON, is_open, is_stopped, lag, start_with_probe, wait_for_state};
+
+/// MariaDB's `SHOW REPLICA STATUS` tells of the connection without a name only: that this one was
+/// delayed on purpose or stopped nobody saw.
+pub(super) async fn a_named_connection_is_seen(servers: &Topology, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first().unwrap();
+    let address = replica.addr().to_string();
+    let port = servers.primary.port();
+    let change = format!(
+        "CHANGE MASTER 'shop' TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, \
+         MASTER_USER='repl', MASTER_PASSWORD='repl', MASTER_USE_GTID=slave_pos, \
+         MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1"
+    );
+    let run = async |statements: &[&str]| replica.server().run_sql(statements).await.unwrap();
+    run(&["STOP SLAVE", "RESET SLAVE ALL", &change, "START SLAVE 'shop'"]).await;
+    let delay = async |seconds: u32| {
+        let change = format!("CHANGE MASTER 'shop' TO MASTER_DELAY={seconds}");
+        run(&["STOP SLAVE 'shop'", &change, "START SLAVE 'shop'"]).await;
+    };
+    delay(30).await;
+    wait_for_state(sluice, &address, "delayed_on_purpose").await;
+    wait_for_signal(sluice, "lag", 1.0).await.unwrap();
+    delay(0).await;
+    wait_for_state(sluice, &address, "counted").await;
+    run(&["STOP SLAVE 'shop' SQL_THREAD"]).await;
+    is_stopped(sluice, &address, "applier_stopped", &["of channel shop", "somebody stopped it"])
+        .await;
+    run(&["START SLAVE 'shop' SQL_THREAD"]).await;
+    wait_for_state(sluice, &address, "counted").await;
+
+    let by_status = start_with_probe(servers, "source: replica_status").await;
+    wait_for_state(&by_status, &address, "counted").await;
+    // Beside one without a name that has nothing to do.
+    let foreign = servers.replicas.get(1).unwrap();
+    let port = foreign.addr().port();
+    let begin = ["STOP SLAVE", "RESET SLAVE ALL", "RESET MASTER"];
+    foreign.server().run_sql(&begin).await.unwrap();
+    let change = format!(
+        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl', \
+         MASTER_PASSWORD='repl', MASTER_USE_GTID=no, MASTER_CONNECT_RETRY=1"
+    );
+    run(&[&change, "START SLAVE", "STOP SLAVE 'shop' SQL_THREAD"]).await;
+    let lags = |metrics: &Metrics| lag(metrics, &address) > Some(1.5) && !is_open(metrics);
+    by_status.wait_for_metrics("it lags", SOON, lags).await.unwrap();
+}
