@@ -11,6 +11,7 @@ mod listed;
 mod order;
 mod reach;
 mod replication;
+mod source;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use policy::{ReplicaBook, Signal};
 use self::listed::Listed;
 use self::order::OrderMemory;
 use self::reach::Contacts;
+use self::source::PrimaryIdentity;
 use self::tables::TableNames;
 use crate::link::OwnLinks;
 use crate::probe::{BypassMemory, GtidSet};
@@ -46,6 +48,7 @@ pub struct ProbeBoard {
     /// Who has reached the primary.
     contacts: Contacts,
     listed: Listed,
+    primary_identity: PrimaryIdentity,
     /// It was looked what a process before this one had found out.
     remembered: AtomicBool,
     /// The probes' own connections to the primary.
@@ -151,6 +154,7 @@ impl Default for ProbeBoard {
             seen: Mutex::default(),
             contacts: Contacts::default(),
             listed: Listed::default(),
+            primary_identity: PrimaryIdentity::default(),
             remembered: AtomicBool::new(false),
             own_links: Arc::default(),
             tables: TableNames::default(),

@@ -52,6 +52,7 @@ mod replication;
 mod rhythm;
 mod rules;
 mod signals;
+mod source;
 pub mod trial;
 mod whereabouts;
 
@@ -74,6 +75,7 @@ use crate::secret::SecretError;
 pub(crate) use self::bypass::BypassMemory;
 pub use self::clusters::ClusterProbes;
 pub(crate) use self::gtids::GtidSet;
+pub(crate) use self::source::SourceIdentity;
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);

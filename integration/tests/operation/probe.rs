@@ -213,7 +213,9 @@ async fn a_cluster_whose_only_replica_is_frozen_has_no_data() {
 
 #[tokio::test]
 async fn a_delayed_mysql_replica_is_left_out_until_the_delay_is_lifted() {
-    a_delayed_replica_is_left_out(&mut Topology::mysql(2).await.unwrap()).await;
+    let mut servers = Topology::mysql(2).await.unwrap();
+    let sluice = a_delayed_replica_is_left_out(&mut servers).await;
+    channels::a_foreign_channel_excuses_nothing(&servers, &sluice).await;
 }
 
 #[tokio::test]

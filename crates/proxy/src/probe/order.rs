@@ -140,7 +140,8 @@ impl Acknowledgements {
             CommitOrder::Unasked | CommitOrder::Kept => None,
             CommitOrder::ByGtid => Some(settings.applied(replica).await?),
             CommitOrder::Unseen => {
-                return self.dialect.ask(replica).await.map(|told| LagAnswer::Gives(told.behind));
+                let told = self.dialect.ask(replica, &target.site.cluster.probes).await;
+                return told.map(|told| LagAnswer::Gives(told.behind));
             }
         };
         let shown = self.heartbeat.read(replica).await?;

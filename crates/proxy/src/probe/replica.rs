@@ -60,7 +60,7 @@ pub(super) async fn watch_status(target: ProbeTarget) {
     let mut link = target.link(PROBE_TIMEOUT);
     loop {
         rhythm.beat().await;
-        let answer = dialect.ask(&mut link).await;
+        let answer = dialect.ask(&mut link, &target.site.cluster.probes).await;
         health.note(&answer);
         note_replication(&target, &answer);
         target.site.publish_lag();
@@ -103,7 +103,7 @@ impl LagQuestion {
         match self {
             Self::Heartbeat(heartbeats) => heartbeats.ask(target, replica).await,
             Self::Status(dialect) => {
-                let told = dialect.ask(replica).await;
+                let told = dialect.ask(replica, &target.site.cluster.probes).await;
                 note_replication(target, &told);
                 told.map(|told| LagAnswer::Gives(told.behind))
             }

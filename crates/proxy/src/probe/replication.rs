@@ -6,13 +6,14 @@ use admission::lag::StoppedThread;
 use mysql_async::{Row, Value};
 
 use super::answer::{column, number};
-use crate::board::{ProbeError, StoppedReplication};
+use super::source::SourceIdentity;
+use crate::board::{ProbeBoard, ProbeError, StoppedReplication};
 use crate::link::Link;
 
 /// `ER_PARSE_ERROR`
 const ER_PARSE_ERROR: u16 = 1064;
 
-/// `SHOW REPLICA STATUS`, over all channels (MariaDB: connections).
+/// `SHOW REPLICA STATUS`, over the channels (MariaDB: connections) by which the primary's writes come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replication {
     /// `SQL_Delay`: how far it stays behind on purpose.
@@ -53,7 +54,11 @@ impl Dialect {
     }
 
     /// Asks; learns the words of the server.
-    pub(super) async fn ask(&mut self, replica: &mut Link) -> Result<Replication, ProbeError> {
+    pub(super) async fn ask(
+        &mut self,
+        replica: &mut Link,
+        board: &ProbeBoard,
+    ) -> Result<Replication, ProbeError> {
         let rows = loop {
             match (replica.rows(self.question()).await, self.next()) {
                 (Err(error), Some(next)) if error.code() == Some(ER_PARSE_ERROR) => *self = next,
@@ -64,27 +69,52 @@ impl Dialect {
             // It may be another server when it answers again.
             *self = Self::default();
         }
-        let channels: Vec<Replication> = rows?.iter().map(channel).collect();
-        slowest(channels).ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
+        let channels: Vec<ChannelStatus> = rows?.iter().map(ChannelStatus::of).collect();
+        if channels.len() > 1 {
+            board.want_primary_identity();
+        }
+        slowest(from(board.primary_identity().as_ref(), channels))
+            .ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
     }
 }
 
-fn channel(row: &Row) -> Replication {
-    let behind = column(row, &["Seconds_Behind_Source", "Seconds_Behind_Master"]);
-    let delay = column(row, &["SQL_Delay"]).and_then(number).unwrap_or(0);
-    Replication {
-        delay: Duration::from_secs(delay),
-        behind: behind.and_then(number).map(Duration::from_secs),
-        stopped: stopped(row),
+/// One channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ChannelStatus {
+    /// Where it comes from; none of one of a group, whose sources are all members.
+    source: Option<SourceIdentity>,
+    replication: Replication,
+}
+
+impl ChannelStatus {
+    fn of(row: &Row) -> Self {
+        let name = text(row, &["Channel_Name", "Connection_name"]).unwrap_or_default();
+        let is_of_a_group = name.starts_with(GROUP_CHANNELS);
+        let behind = column(row, &["Seconds_Behind_Source", "Seconds_Behind_Master"]);
+        let delay = column(row, &["SQL_Delay"]).and_then(number).unwrap_or(0);
+        Self {
+            source: (!is_of_a_group).then(|| SourceIdentity::of_channel(row)),
+            replication: Replication {
+                delay: Duration::from_secs(delay),
+                behind: behind.and_then(number).map(Duration::from_secs),
+                stopped: if is_of_a_group { None } else { stopped(row, &name) },
+            },
+        }
     }
+}
+
+/// The channels by which the primary's writes come: its own, or all if none names it.
+fn from(primary: Option<&SourceIdentity>, channels: Vec<ChannelStatus>) -> Vec<Replication> {
+    let is_own = |channel: &ChannelStatus| {
+        primary.zip(channel.source.as_ref()).is_some_and(|(primary, source)| primary.is(source))
+    };
+    let are_own = channels.iter().any(is_own);
+    let those = channels.into_iter().filter(|channel| !are_own || is_own(channel));
+    those.map(|channel| channel.replication).collect()
 }
 
 /// What of a channel is stopped. With both of its threads stopped it is the one that has an error.
-fn stopped(row: &Row) -> Option<StoppedReplication> {
-    let name = text(row, &["Channel_Name", "Connection_name"]).unwrap_or_default();
-    if name.starts_with(GROUP_CHANNELS) {
-        return None;
-    }
+fn stopped(row: &Row, name: &str) -> Option<StoppedReplication> {
     let error = |code: &[&str], message: &[&str]| -> (u32, String) {
         let code = column(row, code).and_then(number).unwrap_or(0);
         (code, text(row, message).unwrap_or_default())
@@ -96,7 +126,7 @@ fn stopped(row: &Row) -> Option<StoppedReplication> {
     // One that connects, again and again and in vain, receives nothing either: it has an error.
     let receives = receiver == "Yes" || (receiver != "No" && io.0 == 0);
     let of = |thread, (code, message): (u32, String)| {
-        Some(StoppedReplication::new(thread, name.clone(), code, &message))
+        Some(StoppedReplication::new(thread, name.to_owned(), code, &message))
     };
     match (applier == "No", !receives) {
         (true, true) if sql.0 == 0 && io.0 != 0 => of(StoppedThread::Receiver, io),
@@ -123,11 +153,11 @@ fn text(row: &Row, names: &[&str]) -> Option<String> {
     }
 }
 
-/// All channels as one: the longest delay; replication runs if all do. Of those that are stopped
-/// the one with an error is told, or the first.
+/// All channels as one: the shortest delay, for any may be the one that matters; replication runs if
+/// all do. Of those that are stopped the one with an error is told, or the first.
 fn slowest(channels: Vec<Replication>) -> Option<Replication> {
     channels.into_iter().reduce(|a, b| Replication {
-        delay: a.delay.max(b.delay),
+        delay: a.delay.min(b.delay),
         behind: a.behind.zip(b.behind).map(|(a, b)| a.max(b)),
         stopped: match (a.stopped, b.stopped) {
             (Some(a), Some(b)) if a.code == 0 && b.code != 0 => Some(b),
@@ -149,8 +179,35 @@ mod tests {
             stopped: None,
         };
         assert_eq!(slowest(vec![]), None);
-        assert_eq!(slowest(vec![at(0, seconds(3)), at(5, seconds(1))]), Some(at(5, seconds(3))));
+        assert_eq!(slowest(vec![at(0, seconds(3)), at(5, seconds(1))]), Some(at(0, seconds(3))));
         assert_eq!(slowest(vec![at(0, seconds(3)), at(0, None)]), Some(at(0, None)));
+    }
+
+    /// A foreign channel's delay excused a replica whose own channel was stopped, and opened the gate.
+    #[test]
+    fn only_the_channel_of_the_primary_excuses_and_stops() {
+        let named = |id: &str| SourceIdentity { uuid: None, server_id: Some(id.to_owned()) };
+        let of = |source, seconds, stopped| ChannelStatus {
+            source,
+            replication: Replication { delay: Duration::from_secs(seconds), behind: None, stopped },
+        };
+        let how = StoppedReplication::new(StoppedThread::Applier, "shop".to_owned(), 0, "");
+        let (own, foreign) = (of(Some(named("1")), 0, Some(how)), of(Some(named("4")), 60, None));
+        let group = of(None, 0, None);
+        let channels = vec![foreign.clone(), own.clone(), group];
+        let primary = named("1");
+        let told = |primary, channels| slowest(from(primary, channels));
+        assert_eq!(told(Some(&primary), channels.clone()), Some(own.replication.clone()));
+        // Through another replica, or not known yet: strict.
+        let chained = named("9");
+        for unnamed in [None, Some(&chained)] {
+            let told = told(unnamed, channels.clone()).unwrap();
+            assert_eq!(
+                (told.delay, told.stopped),
+                (Duration::ZERO, own.replication.stopped.clone())
+            );
+        }
+        assert_eq!(told(Some(&chained), vec![foreign.clone()]), Some(foreign.replication));
     }
 
     #[test]

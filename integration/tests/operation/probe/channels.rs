@@ -36,16 +36,56 @@ pub(super) async fn a_named_connection_is_seen(servers: &Topology, sluice: &Slui
 
     let by_status = start_with_probe(servers, "source: replica_status").await;
     wait_for_state(&by_status, &address, "counted").await;
-    // Beside one without a name that has nothing to do.
+    // Beside one without a name that has nothing to do, and is delayed.
     let foreign = servers.replicas.get(1).unwrap();
     let port = foreign.addr().port();
     let begin = ["STOP SLAVE", "RESET SLAVE ALL", "RESET MASTER"];
     foreign.server().run_sql(&begin).await.unwrap();
     let change = format!(
         "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl', \
-         MASTER_PASSWORD='repl', MASTER_USE_GTID=no, MASTER_CONNECT_RETRY=1"
+         MASTER_PASSWORD='repl', MASTER_USE_GTID=no, MASTER_CONNECT_RETRY=1, MASTER_DELAY=30"
     );
     run(&[&change, "START SLAVE", "STOP SLAVE 'shop' SQL_THREAD"]).await;
     let lags = |metrics: &Metrics| lag(metrics, &address) > Some(1.5) && !is_open(metrics);
     by_status.wait_for_metrics("it lags", SOON, lags).await.unwrap();
+    wait_for_state(sluice, &address, "applier_stopped").await;
+    wait_for_signal(sluice, "lag", 0.0).await.unwrap();
+}
+
+/// The delay of a channel from elsewhere excused a replica whose own was stopped.
+pub(super) async fn a_foreign_channel_excuses_nothing(servers: &Topology, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first().unwrap();
+    let foreign = servers.replicas.get(1).unwrap();
+    let address = replica.addr().to_string();
+    foreign.server().run_sql(&["STOP REPLICA", "RESET REPLICA ALL"]).await.unwrap();
+    let run = async |statements: &[&str]| replica.server().run_sql(statements).await.unwrap();
+    let port = foreign.addr().port();
+    let change = format!(
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, \
+         SOURCE_USER='repl', SOURCE_PASSWORD='repl', SOURCE_AUTO_POSITION=1, SOURCE_SSL=1, \
+         SOURCE_CONNECT_RETRY=1 FOR CHANNEL 'hist'"
+    );
+    run(&[&change, "START REPLICA FOR CHANNEL 'hist'"]).await;
+    let delay = async |channel: &str, seconds: u32| {
+        let stop = format!("STOP REPLICA SQL_THREAD FOR CHANNEL '{channel}'");
+        let change =
+            format!("CHANGE REPLICATION SOURCE TO SOURCE_DELAY={seconds} FOR CHANNEL '{channel}'");
+        let start = format!("START REPLICA SQL_THREAD FOR CHANNEL '{channel}'");
+        run(&[&stop, &change, &start]).await;
+    };
+    // Its own does, once the primary is known.
+    delay("", 30).await;
+    wait_for_state(sluice, &address, "delayed_on_purpose").await;
+    delay("", 0).await;
+    wait_for_state(sluice, &address, "counted").await;
+    let before = sluice.log().unwrap().len();
+    delay("hist", 60).await;
+    run(&["STOP REPLICA SQL_THREAD FOR CHANNEL 'hist'"]).await;
+    run(&["STOP REPLICA SQL_THREAD FOR CHANNEL ''"]).await;
+    is_stopped(sluice, &address, "applier_stopped", &["somebody stopped it"]).await;
+    wait_for_signal(sluice, "lag", 0.0).await.unwrap();
+    let log = sluice.log().unwrap();
+    assert!(!log.get(before..).unwrap().contains("channel hist"), "{log}");
+    run(&["START REPLICA SQL_THREAD FOR CHANNEL ''"]).await;
+    wait_for_state(sluice, &address, "counted").await;
 }

@@ -227,18 +227,18 @@ fn is_of_use(
         return !by_status;
     }
     let mut is_of_use = true;
-    for channel in &channels {
-        if let Some(why) = channel.stopped() {
-            visited.fault(why);
-            is_of_use = false;
-        }
-        if channel.delay_s > 0 {
-            let delay = channel.delay_s;
-            visited.warning(format!(
-                "it stays {delay} s behind on purpose (SQL_Delay), so its lag does not count"
-            ));
-            is_of_use = false;
-        }
+    let is_own = |channel: &Channel| primary.is_some_and(|primary| primary.is_source_of(channel));
+    let are_own = channels.iter().any(is_own);
+    let those = || channels.iter().filter(|channel| !are_own || is_own(channel));
+    for why in those().filter_map(Channel::stopped) {
+        visited.fault(why);
+        is_of_use = false;
+    }
+    if let Some(delay) = those().map(|channel| channel.delay_s).min().filter(|delay| *delay > 0) {
+        visited.warning(format!(
+            "it stays {delay} s behind on purpose (SQL_Delay), so its lag does not count"
+        ));
+        is_of_use = false;
     }
     let comes_from = |server: &ServerIdentity| channels.iter().any(|c| server.is_source_of(c));
     // A channel that has never been connected does not know.
