@@ -60,9 +60,11 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
                 "cluster {name}: the primary {}; signals have no data",
                 error.sentence()
             )),
-            (Some(_), _)
-            | (None, PrimaryState::Answers(_) | PrimaryState::NotProbed | PrimaryState::Unknown) => {
+            (None, PrimaryState::Answers(_)) => {
+                let why = cluster.probes.why_no_lag(cluster.now());
+                notes.extend(why.map(|why| format!("cluster {name}: lag has no data: {why}")));
             }
+            (Some(_), _) | (None, PrimaryState::NotProbed | PrimaryState::Unknown) => {}
         }
     }
     for cluster in state.clusters.iter() {

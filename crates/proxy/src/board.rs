@@ -92,6 +92,7 @@ struct Observations {
 struct ReplicaNews {
     error: Option<ProbeError>,
     replication: ReplicationStatus,
+    delay: Duration,
     order: CommitOrder,
     /// How its replication is stopped, or was last.
     stopped: Option<StoppedOnce>,

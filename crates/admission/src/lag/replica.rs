@@ -24,6 +24,8 @@ pub struct ReplicaView {
     /// Since when it is counted or left out for this reason. An ignored one: since when it is
     /// counted.
     pub since: MonoTime,
+    /// Measured by heartbeats, and has shown none of this process since it appeared.
+    pub shows_none: bool,
 }
 
 /// Whether a replica counts, and if not, why. The first of these that applies, from the top:
@@ -341,8 +343,11 @@ impl Replica {
         let heard_at = self.probed_at.unwrap_or(self.appeared_at);
         let age = now.saturating_since(heard_at);
         let threshold = self.threshold;
-        let left_out =
-            |state, since| ReplicaView { lag, threshold, age, state, counts: false, since };
+        let shows_none = matches!(self.measure, Measure::Heartbeats { shown: None, .. });
+        let left_out = |state, since| {
+            let counts = false;
+            ReplicaView { lag, threshold, age, state, counts, since, shows_none }
+        };
         if let Some(since) = self.delayed_since {
             return left_out(ReplicaState::DelayedOnPurpose, since);
         }
@@ -369,6 +374,6 @@ impl Replica {
             Some((StoppedThread::Receiver, since)) => (ReplicaState::ReceiverStopped, since),
             None => (state, since),
         };
-        ReplicaView { lag, threshold, age, state, counts, since }
+        ReplicaView { lag, threshold, age, state, counts, since, shows_none }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::MonoTime;
 use admission::lag::{ReplicaKey, ReplicaState, ReplicaView, StoppedThread};
@@ -21,6 +22,8 @@ pub struct ReplicaReading {
     pub error: Option<ProbeError>,
     /// What its server says of its replication.
     pub replication: ReplicationStatus,
+    /// How far it stays behind on purpose (`SOURCE_DELAY`), if that was told.
+    pub delay: Duration,
     /// Whether it commits in the primary's order.
     pub order: CommitOrder,
     /// Why there is no heartbeat that it could show, in words.
@@ -44,14 +47,31 @@ impl ProbeBoard {
         seen.replica(now, (server, *key), &unwritten)?.hindrance()
     }
 
-    /// Why the cluster's lag has no data, where that is known.
+    /// Why the cluster's lag has no value now, where that is known; none if it has one.
+    pub fn why_no_lag(&self, now: MonoTime) -> Option<Hindrance> {
+        let has_none = self.lag(now).is_some_and(|reading| reading.value.is_none());
+        if has_none { self.lag_hindrance(now) } else { None }
+    }
+
+    /// How far a replica stays behind on purpose.
+    pub(crate) fn delay_said(&self, server: &Arc<str>, delay: Duration) {
+        let mut seen = self.seen.lock();
+        if seen.replicas.contains_key(server) {
+            seen.news.entry(server.clone()).or_default().delay = delay;
+        }
+    }
+
+    /// Why the cluster's lag has no data, where that is known. A replica that is delayed on purpose
+    /// is as it shall be: others come first.
     pub(crate) fn lag_hindrance(&self, now: MonoTime) -> Option<Hindrance> {
         if let Some(why) = self.heartbeat_unwritten(now) {
             return Some(Hindrance { why, advice: "" });
         }
-        let left_out = self.replicas(now).into_iter().filter(|replica| !replica.view.counts);
+        let mut left_out = self.replicas(now);
+        left_out.retain(|replica| !replica.view.counts);
+        left_out.sort_by_key(|replica| replica.view.state == ReplicaState::DelayedOnPurpose);
         let mut hindered =
-            left_out.filter_map(|replica| Some((replica.hindrance()?, replica.server)));
+            left_out.into_iter().filter_map(|replica| Some((replica.hindrance()?, replica.server)));
         let (Hindrance { why, advice }, server) = hindered.next()?;
         let why = match hindered.count() {
             0 => format!("{server}: {why}"),
@@ -69,12 +89,13 @@ impl Observations {
         unwritten: &Option<String>,
     ) -> Option<ReplicaReading> {
         let news = self.news.get(server).cloned().unwrap_or_default();
-        let ReplicaNews { error, replication, order, stopped: _ } = news;
+        let ReplicaNews { error, replication, delay, order, stopped: _ } = news;
         Some(ReplicaReading {
             server: server.clone(),
             view: self.lag.as_ref()?.replica(now, key)?,
             error,
             replication,
+            delay,
             order,
             unwritten: unwritten.clone(),
         })
@@ -88,6 +109,14 @@ pub struct Hindrance {
     pub why: String,
     /// What can be done about it; empty where that says it all.
     pub advice: &'static str,
+}
+
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { why, advice } = self;
+        f.write_str(why)?;
+        if advice.is_empty() { Ok(()) } else { write!(f, "; {advice}") }
+    }
 }
 
 /// What a server says of its replication.
@@ -189,9 +218,32 @@ impl ReplicaReading {
             (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, Some(error)) => {
                 Some(error.to_string())
             }
-            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, None) => {
-                (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())
+            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, None) => self
+                .left_out()
+                .or_else(|| (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())),
+        }
+    }
+
+    /// Why its lag does not count although it answers and nothing is stopped.
+    fn left_out(&self) -> Option<String> {
+        match self.view.state {
+            ReplicaState::DelayedOnPurpose => Some(format!(
+                "it stays {} s behind on purpose (SOURCE_DELAY)",
+                self.delay.as_secs()
+            )),
+            ReplicaState::NeverCaughtUp if self.view.shows_none => Some(SHOWS_NONE.to_owned()),
+            ReplicaState::NeverCaughtUp => {
+                let threshold = self.view.threshold.as_secs_f64();
+                Some(format!(
+                    "it is catching up: its lag has not been below {threshold} s since it appeared"
+                ))
             }
+            ReplicaState::Counted
+            | ReplicaState::Unreachable
+            | ReplicaState::IgnoredSlowest
+            | ReplicaState::NoData
+            | ReplicaState::ApplierStopped
+            | ReplicaState::ReceiverStopped => None,
         }
     }
 
@@ -222,9 +274,23 @@ impl ReplicaReading {
                 | ReplicationStatus::Stopped(_)
                 | ReplicationStatus::Untold(_) => {
                     let account = self.error.as_ref().and_then(ProbeError::account_advice);
-                    account.unwrap_or_else(|| self.order.advice())
+                    account.unwrap_or_else(|| self.advice_of_state())
                 }
             },
+        }
+    }
+
+    fn advice_of_state(&self) -> &'static str {
+        match self.view.state {
+            ReplicaState::DelayedOnPurpose => DELAYED,
+            ReplicaState::NeverCaughtUp if self.view.shows_none => LET_HEARTBEATS_THROUGH,
+            ReplicaState::NeverCaughtUp
+            | ReplicaState::Counted
+            | ReplicaState::Unreachable
+            | ReplicaState::IgnoredSlowest
+            | ReplicaState::NoData
+            | ReplicaState::ApplierStopped
+            | ReplicaState::ReceiverStopped => self.order.advice(),
         }
     }
 
@@ -237,7 +303,11 @@ impl ReplicaReading {
             ) => stopped.to_string(),
             (_, _, Some(error)) => error.to_string(),
             (ReplicaState::NoData, _, None) => self.unwritten.clone()?,
-            (_, _, None) => return None,
+            // It is nobody's replica.
+            (_, ReplicationStatus::Untold(error @ ProbeError::Unusable(_)), None) => {
+                error.to_string()
+            }
+            (_, _, None) => self.left_out()?,
         };
         Some(Hindrance { why, advice: self.advice() })
     }
@@ -267,6 +337,15 @@ const CANNOT_CONNECT: &str = "it goes on trying; mend what the error says: its s
     network, or the account it replicates as. To go on without it, take it out of the cluster's \
     replicas in the file";
 
+const SHOWS_NONE: &str = "it has shown no heartbeat since Sluice looks";
+
+const LET_HEARTBEATS_THROUGH: &str = "where Seconds_Behind_Source is 0 there, a filter \
+    (replicate-do-db, replicate-ignore-db, binlog-do-db) there or on its way leaves out the schema \
+    of the heartbeat: with its applier stopped copy that schema to it and let it through, or take \
+    `probe: { source: replica_status }`";
+
+const DELAYED: &str = "it is left out: lag needs another replica, one without a delay";
+
 /// What is wrong with a replica whose heartbeats say nothing.
 const OVERTAKES: &str = "its appliers may overtake one another \
     (replica_preserve_commit_order=OFF) and there are no GTIDs to see it by: its lag is \
@@ -290,8 +369,6 @@ const MAY_NOT_ASK: &str = "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONIT
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -326,9 +403,11 @@ mod tests {
                 state: ReplicaState::Unreachable,
                 counts: false,
                 since: MonoTime::ZERO,
+                shows_none: false,
             },
             error: Some(error(code)),
             replication: ReplicationStatus::Untold(error(code)),
+            delay: Duration::ZERO,
             order: CommitOrder::Unasked,
             unwritten: None,
         };

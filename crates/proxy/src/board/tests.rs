@@ -68,6 +68,60 @@ fn what_keeps_a_lag_is_known_of_the_replica_and_of_the_cluster() {
     assert!(told.advice.contains("password"), "{told:?}");
 }
 
+/// `cause` was empty, and nothing said what kept the lag from being known.
+#[test]
+fn a_replica_that_is_left_out_says_why_and_what_ends_it() {
+    let board = ProbeBoard::default();
+    let servers: [Arc<str>; 2] = ["delayed".into(), "filtered".into()];
+    board.configure((&servers, &ReplicaBook::default()), &limits(), PrimaryProbing::Probed, at(0));
+    let told =
+        |now| board.why_no_lag(at(now)).unwrap_or(Hindrance { why: String::new(), advice: "" });
+    board.heartbeat_committed(1, at(0));
+    for server in &servers {
+        board.on_replica(server, |lag, key| lag.handle_replica_shows(at(5), key, None));
+        board.replication_said(server, ReplicationStatus::Runs, at(5));
+    }
+    board.delay_said(&servers[0], Duration::from_secs(60));
+    let delay = |lag: &mut LagTracker, key| lag.handle_replica_delayed_on_purpose(at(5), key, true);
+    board.on_replica("delayed", delay);
+    let Hindrance { why, advice } = told(6);
+    let wanted = "filtered: it has shown no heartbeat since Sluice looks, and 1 more";
+    assert_eq!(why, wanted);
+    assert!(advice.contains("replicate-ignore-db"), "{advice}");
+    let readings = board.replicas(at(6));
+    let troubles: Vec<_> = readings.iter().filter_map(ReplicaReading::trouble).collect();
+    assert_eq!(
+        troubles,
+        [
+            "it stays 60 s behind on purpose (SOURCE_DELAY)",
+            "it has shown no heartbeat since Sluice looks",
+        ]
+    );
+    assert!(readings.iter().all(|reading| !reading.advice().is_empty()), "{readings:?}");
+    // It gets through, and is far behind.
+    board.heartbeat_committed(2, at(7));
+    board.on_replica("filtered", |lag, key| lag.handle_replica_shows(at(20), key, Some(1)));
+    let wanted =
+        "filtered: it is catching up: its lag has not been below 1 s since it appeared, and 1 more";
+    assert_eq!(told(20).why, wanted);
+    board.on_replica("filtered", |lag, key| lag.handle_replica_shows(at(21), key, Some(2)));
+    assert_eq!(told(21).why, "", "it counts");
+    // The last one there is.
+    board.configure(
+        (&servers[..1], &ReplicaBook::default()),
+        &limits(),
+        PrimaryProbing::Probed,
+        at(22),
+    );
+    assert!(told(22).why.starts_with("delayed: it stays 60 s behind"), "{:?}", told(22));
+    board.replication_said(
+        &servers[0],
+        ReplicationStatus::Untold(ProbeError::Unusable("no".into())),
+        at(23),
+    );
+    assert_eq!(told(23).why, "delayed: no");
+}
+
 #[test]
 fn whoever_has_had_a_word_from_the_server_has_reached_it() {
     let refused = ProbeError::Refused { code: 1045, message: String::new() };

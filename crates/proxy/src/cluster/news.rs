@@ -127,10 +127,10 @@ impl Cluster {
         let value = view.value.map(|value| format!("{value:.3}"));
         let value = value.as_deref().unwrap_or("none");
         let threshold = view.threshold;
-        let (slowest, cause) = match signal.kind {
+        let (slowest, hindrance) = match signal.kind {
             SignalKind::Lag { .. } => {
                 let now = self.clock.now();
-                (self.probes.slowest(now), self.probes.heartbeat_unwritten(now))
+                (self.probes.slowest(now), self.probes.lag_hindrance(now))
             }
             SignalKind::ThreadsRunning
             | SignalKind::HistoryListLength
@@ -139,7 +139,8 @@ impl Cluster {
             | SignalKind::Latency(_) => (None, None),
         };
         let server = slowest.as_deref().unwrap_or("-");
-        let cause = cause.as_deref().unwrap_or("-");
+        let advice = hindrance.as_ref().map_or("", |hindrance| hindrance.advice);
+        let cause = hindrance.as_ref().map_or("-", |hindrance| &hindrance.why);
         match says {
             Says::Open => tracing::info!(
                 %cluster, signal = %signal_name, %value, %threshold, untold, "a gate opens"
@@ -150,11 +151,11 @@ impl Cluster {
             ),
             Says::Blind => tracing::warn!(
                 %cluster, signal = %signal_name, last_value = %value, %threshold, untold, cause,
-                "a gate shuts: the signal has no data (on_no_data)"
+                advice, "a gate shuts: the signal has no data (on_no_data)"
             ),
             Says::BlindOpen => tracing::warn!(
                 %cluster, signal = %signal_name, last_value = %value, %threshold, untold, cause,
-                "a signal has no data, and its gate stays open (on_no_data)"
+                advice, "a signal has no data, and its gate stays open (on_no_data)"
             ),
         }
     }

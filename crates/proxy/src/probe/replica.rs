@@ -152,6 +152,7 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
             cluster.probes.on_replica(&target.server, |tracker, key| {
                 tracker.handle_replica_delayed_on_purpose(now, key, delayed);
             });
+            cluster.probes.delay_said(&target.server, *delay);
             stopped.clone().map_or(ReplicationStatus::Runs, ReplicationStatus::Stopped)
         }
         // Nothing new: the question may wait behind a STOP REPLICA.

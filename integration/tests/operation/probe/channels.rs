@@ -1,10 +1,11 @@
-//! Replicas of several sources, and connections that have names.
+//! Replicas of several sources, connections that have names, and what leaves out the only replica.
 
-use integration::scenario::wait_for_signal;
-use integration::sluice::{Metrics, SluiceProcess};
+use integration::replica::Lag;
+use integration::scenario::{wait_for_signal, wait_until};
+use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
-use super::{SOON, is_open, is_stopped, lag, start_with_probe, wait_for_state};
+use super::{SOON, is_open, is_stopped, lag, start_with_probe, wait_for_line, wait_for_state};
 
 /// MariaDB's `SHOW REPLICA STATUS` tells of the connection without a name only: that this one was
 /// delayed on purpose or stopped nobody saw.
@@ -88,4 +89,57 @@ pub(super) async fn a_foreign_channel_excuses_nothing(servers: &Topology, sluice
     assert!(!log.get(before..).unwrap().contains("channel hist"), "{log}");
     run(&["START REPLICA SQL_THREAD FOR CHANNEL ''"]).await;
     wait_for_state(sluice, &address, "counted").await;
+}
+
+/// The lag had no data, and nothing said why.
+pub(super) async fn what_leaves_out_the_only_replica_is_told(servers: &mut Topology) {
+    servers.replicas.truncate(1);
+    let replica = servers.replicas.first_mut().unwrap();
+    let filter = [
+        "STOP REPLICA FOR CHANNEL 'hist'",
+        "RESET REPLICA ALL FOR CHANNEL 'hist'",
+        "STOP REPLICA SQL_THREAD",
+        "CHANGE REPLICATION FILTER REPLICATE_WILD_IGNORE_TABLE = ('sluice.%')",
+        "START REPLICA SQL_THREAD",
+    ];
+    replica.server().run_sql(&filter).await.unwrap();
+    let address = replica.addr().to_string();
+    let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
+    let shows_none = format!("{address}: it has shown no heartbeat since Sluice looks");
+    let shut = ["a gate shuts: the signal has no data", &shows_none, "replicate-ignore-db"];
+    wait_for_line(&sluice, &shut).await;
+    wait_for_line(&sluice, &["a replica is left out", "never_caught_up", "shown no heartbeat"])
+        .await;
+    let note = async |part: &str| {
+        let part = format!("cluster main: lag has no data: {address}: {part}");
+        let is_there = || async { Ok(sluice.http_get("/readyz").await?.body.contains(&part)) };
+        wait_until(&part, SOON, is_there).await.unwrap();
+    };
+    note("it has shown no heartbeat").await;
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    assert!(page.contains("<td>it has shown no heartbeat"), "{page}");
+    let replica = servers.replicas.first_mut().unwrap();
+    replica.lag_start(Lag::StoppedApplier).await.unwrap();
+    note("the applier (SQL thread) is stopped").await;
+    replica.lag_start(Lag::Delayed(30)).await.unwrap();
+    note("it stays 30 s behind on purpose").await;
+    wait_for_line(&sluice, &["a replica is left out", "delayed_on_purpose", "without a delay"])
+        .await;
+    replica.lag_stop().await.unwrap();
+    // As advised: else there would be no row to update.
+    replica.server().run_sql(&["STOP REPLICA SQL_THREAD"]).await.unwrap();
+    let rows = "SELECT GROUP_CONCAT('(', QUOTE(instance), ', ', seq, ')') FROM sluice.heartbeat";
+    let rows: String = servers.primary.query_first(rows).await.unwrap().unwrap();
+    let copy = format!("REPLACE INTO sluice.heartbeat (instance, seq) VALUES {rows}");
+    let unfilter = [
+        "SET SESSION sql_log_bin = 0",
+        &*copy,
+        "CHANGE REPLICATION FILTER REPLICATE_WILD_IGNORE_TABLE = ()",
+        "START REPLICA SQL_THREAD",
+    ];
+    replica.server().run_sql(&unfilter).await.unwrap();
+    wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    let ready =
+        || async { Ok(!sluice.http_get("/readyz").await?.body.contains("lag has no data")) };
+    wait_until("nothing is told any more", SOON, ready).await.unwrap();
 }
