@@ -11,7 +11,6 @@ mod listed;
 mod order;
 mod reach;
 mod replication;
-mod source;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -27,7 +26,6 @@ use policy::{ReplicaBook, Signal};
 use self::listed::Listed;
 use self::order::OrderMemory;
 use self::reach::Contacts;
-use self::source::PrimaryIdentity;
 use self::tables::TableNames;
 use crate::link::OwnLinks;
 use crate::probe::{BypassMemory, GtidSet};
@@ -48,7 +46,6 @@ pub struct ProbeBoard {
     /// Who has reached the primary.
     contacts: Contacts,
     listed: Listed,
-    primary_identity: PrimaryIdentity,
     /// It was looked what a process before this one had found out.
     remembered: AtomicBool,
     /// The probes' own connections to the primary.
@@ -155,7 +152,6 @@ impl Default for ProbeBoard {
             seen: Mutex::default(),
             contacts: Contacts::default(),
             listed: Listed::default(),
-            primary_identity: PrimaryIdentity::default(),
             remembered: AtomicBool::new(false),
             own_links: Arc::default(),
             tables: TableNames::default(),

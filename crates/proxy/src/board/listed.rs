@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::ProbeBoard;
+use crate::probe::{ServerIdentity, SourceIdentity};
 
 /// What tells the primary from all other servers, and each replica.
 #[derive(Debug, Default)]
@@ -16,14 +17,19 @@ pub(super) struct Listed(Mutex<Identities>);
 
 #[derive(Debug, Default)]
 struct Identities {
-    primary: Option<String>,
+    primary: Option<ServerIdentity>,
     replicas: BTreeMap<Arc<str>, String>,
 }
 
 impl ProbeBoard {
     /// The primary is this server.
-    pub(crate) fn note_primary(&self, identity: String) {
+    pub(crate) fn note_primary(&self, identity: ServerIdentity) {
         self.listed.0.lock().primary = Some(identity);
+    }
+
+    /// Who the primary is, as its replicas know it.
+    pub(crate) fn primary_as_source(&self) -> Option<SourceIdentity> {
+        self.listed.0.lock().primary.as_ref().map(|primary| primary.source.clone())
     }
 
     /// A replica is this server.
@@ -35,7 +41,7 @@ impl ProbeBoard {
     pub(crate) fn is_no_replica(&self, replica: &str, listed: &[Arc<str>]) -> Option<String> {
         let identities = self.listed.0.lock();
         let own = identities.replicas.get(replica)?;
-        if identities.primary.as_ref() == Some(own) {
+        if identities.primary.as_ref().is_some_and(|primary| primary.name == *own) {
             return Some("it is the primary itself; take it out of `replicas`".to_owned());
         }
         let mut ahead = listed.iter().take_while(|other| ***other != *replica);
@@ -61,9 +67,13 @@ mod tests {
             board.note_replica(replica, format!("uuid of {replica}"));
         }
         are(true, true);
-        board.note_primary("uuid of a:3306".to_owned());
+        let becomes = |name: &str| {
+            let source = SourceIdentity { uuid: Some(name.to_owned()), server_id: None };
+            board.note_primary(ServerIdentity { name: name.to_owned(), source });
+        };
+        becomes("uuid of a:3306");
         are(false, true);
-        board.note_primary("uuid of b:3306".to_owned());
+        becomes("uuid of b:3306");
         are(true, false);
     }
 

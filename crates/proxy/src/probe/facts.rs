@@ -15,7 +15,7 @@ use session::ServerFacts;
 use sql::{Charset, Routines, Server, Setting};
 
 use self::list::Sum;
-use super::{ProbeTarget, SourceIdentity};
+use super::ProbeTarget;
 use crate::board::ProbeError;
 use crate::facts::Reading;
 use crate::link::Link;
@@ -38,9 +38,6 @@ pub(super) async fn watch(target: ProbeTarget) {
         rhythm.beat().await;
         let settings = watcher.settings().await;
         target.note_contact(&settings);
-        if let Ok((server, _)) = &settings {
-            watcher.identify(&target, *server).await;
-        }
         let facts = match settings {
             Ok((server, facts)) => watcher.with_routines(&target, server, facts).await,
             // Whatever it says next, it may be another by then.
@@ -72,16 +69,6 @@ impl Watcher {
         let unusable = || ProbeError::Unusable("no settings".into());
         let row = self.link.first(SETTINGS).await?.ok_or_else(unusable)?;
         settings(&row).ok_or_else(unusable)
-    }
-
-    /// Tells who the primary is, where a replica has several sources.
-    async fn identify(&mut self, target: &ProbeTarget, server: Server) {
-        let board = &target.site.cluster.probes;
-        if board.wants_primary_identity()
-            && let Ok(identity) = SourceIdentity::ask(&mut self.link, server).await
-        {
-            board.note_primary_identity(identity);
-        }
     }
 
     /// The facts with the routines, and the reading by which those hold; nothing if all is as it

@@ -70,10 +70,7 @@ impl Dialect {
             *self = Self::default();
         }
         let channels: Vec<ChannelStatus> = rows?.iter().map(ChannelStatus::of).collect();
-        if channels.len() > 1 {
-            board.want_primary_identity();
-        }
-        slowest(from(board.primary_identity().as_ref(), channels))
+        slowest(from(board.primary_as_source().as_ref(), channels))
             .ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
     }
 }

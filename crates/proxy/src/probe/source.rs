@@ -5,36 +5,19 @@
 //! be the one.
 
 use mysql_async::Row;
-use sql::Server;
 
 use super::answer::{column, text};
-use crate::board::ProbeError;
-use crate::link::Link;
 
 /// What tells a source from others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SourceIdentity {
     /// `server_uuid`; MariaDB has none.
-    pub(super) uuid: Option<String>,
+    pub(crate) uuid: Option<String>,
     /// `server_id`; a channel that was never connected knows none.
-    pub(super) server_id: Option<String>,
+    pub(crate) server_id: Option<String>,
 }
 
 impl SourceIdentity {
-    /// The identity of a server as a source.
-    ///
-    /// # Errors
-    /// When it does not answer.
-    pub(super) async fn ask(primary: &mut Link, server: Server) -> Result<Self, ProbeError> {
-        let uuid = match server {
-            Server::MySql { .. } => "@@GLOBAL.server_uuid",
-            Server::MariaDb { .. } | Server::Unknown => "NULL",
-        };
-        let row = primary.first(&format!("SELECT {uuid}, @@GLOBAL.server_id")).await?;
-        let value = |at| row.as_ref().and_then(|row| row.as_ref(at)).and_then(text);
-        Ok(Self { uuid: value(0), server_id: value(1) })
-    }
-
     /// The source that a row of `SHOW REPLICA STATUS` names.
     pub(super) fn of_channel(row: &Row) -> Self {
         let told = |names: &[&str]| {

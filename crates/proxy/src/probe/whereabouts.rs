@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::ProbeTarget;
 use super::answer::text;
+use super::source::SourceIdentity;
 use crate::board::ProbeError;
 use crate::link::Link;
 
@@ -20,6 +21,15 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// What tells servers apart. Every account may read these; a MySQL server has the first, which no other has.
 const QUESTION: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                         ('server_uuid', 'server_id', 'hostname', 'port', 'datadir')";
+
+/// Who a server is.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerIdentity {
+    /// What no other server has: its `server_uuid`, or all of what was asked.
+    pub(crate) name: String,
+    /// The server as its replicas know it.
+    pub(crate) source: SourceIdentity,
+}
 
 /// Runs until it is dropped. Tells `moved` when the primary is another server than before: all that is connected to it
 /// begins again.
@@ -31,23 +41,23 @@ pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
         ticks.tick().await;
         // Whoever does not answer here does not answer the other probes, which say so.
         let Ok(Some(found)) = ask_anew(&target).await else { continue };
-        let Some(before) = known.as_ref().filter(|known| **known != found) else {
-            target.site.cluster.probes.note_primary(found.clone());
-            known = Some(found);
+        let Some(before) = known.as_ref().filter(|known| **known != found.name) else {
+            known = Some(found.name.clone());
+            target.site.cluster.probes.note_primary(found);
             continue;
         };
         // A name that leads to one of several in turn moves nothing.
-        if !matches!(ask_anew(&target).await, Ok(Some(again)) if again == found) {
+        if !matches!(ask_anew(&target).await, Ok(Some(again)) if again.name == found.name) {
             continue;
         }
         tracing::warn!(
-            cluster = %target.site.cluster.name, server = %target.server, before, now = found,
+            cluster = %target.site.cluster.name, server = %target.server, before, now = found.name,
             "the primary's name leads to another server now: probes, heartbeats and runtime rules \
              go there"
         );
         let cluster = &target.site.cluster;
-        cluster.probes.note_primary(found.clone());
-        known = Some(found);
+        known = Some(found.name.clone());
+        cluster.probes.note_primary(found);
         cluster.probes.primary_moved();
         cluster.explainer.primary_moved();
         moved.send_replace(());
@@ -60,14 +70,14 @@ pub(super) async fn watch_replica(target: ProbeTarget) {
     let mut link = target.link(super::PROBE_TIMEOUT);
     loop {
         if let Ok(Some(found)) = ask(&mut link).await {
-            board.note_replica(&target.server, found);
+            board.note_replica(&target.server, found.name);
         }
         tokio::time::sleep(INTERVAL).await;
     }
 }
 
 /// Who a new connection comes to; none if that cannot be told.
-async fn ask_anew(target: &ProbeTarget) -> Result<Option<String>, ProbeError> {
+async fn ask_anew(target: &ProbeTarget) -> Result<Option<ServerIdentity>, ProbeError> {
     let mut link = target.link(super::PROBE_TIMEOUT);
     let found = ask(&mut link).await;
     link.close().await;
@@ -75,21 +85,23 @@ async fn ask_anew(target: &ProbeTarget) -> Result<Option<String>, ProbeError> {
 }
 
 /// Who the server is.
-async fn ask(link: &mut Link) -> Result<Option<String>, ProbeError> {
-    let mut uuid = None;
-    let mut others = Vec::new();
+async fn ask(link: &mut Link) -> Result<Option<ServerIdentity>, ProbeError> {
+    let (mut uuid, mut server_id) = (None, None);
+    let mut all = Vec::new();
     for row in link.rows(QUESTION).await? {
         let (Some(name), Some(value)) =
             (row.as_ref(0).and_then(text), row.as_ref(1).and_then(text))
         else {
             return Ok(None);
         };
+        all.push(format!("{name}={value}"));
         if name.eq_ignore_ascii_case("server_uuid") {
             uuid = Some(value);
-        } else {
-            others.push(format!("{name}={value}"));
+        } else if name.eq_ignore_ascii_case("server_id") {
+            server_id = Some(value);
         }
     }
-    others.sort_unstable();
-    Ok(uuid.or_else(|| (!others.is_empty()).then(|| others.join(" "))))
+    all.sort_unstable();
+    let known = uuid.clone().or_else(|| (!all.is_empty()).then(|| all.join(" ")));
+    Ok(known.map(|name| ServerIdentity { name, source: SourceIdentity { uuid, server_id } }))
 }
