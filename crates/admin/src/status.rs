@@ -284,7 +284,7 @@ pub struct ThrottledStatus {
     pub since: Option<String>,
     /// How long that is.
     pub for_s: Option<f64>,
-    /// How long ago it last asked; if it does not wait, it was refused then.
+    /// How long ago it last asked; if it does not wait, it was refused or gave up then.
     pub asked_s: f64,
     /// How many of its statements wait now.
     pub waiting: u64,

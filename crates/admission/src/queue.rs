@@ -98,6 +98,10 @@ impl Queue {
         later.map(|(ticket, waiter)| (*ticket, waiter))
     }
 
+    pub(crate) fn of(&self, ticket: Ticket) -> Option<&Waiter> {
+        self.waiters.get(&ticket)
+    }
+
     pub(crate) fn insert(&mut self, request: Request, spot: Spot) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket = self.next_ticket.saturating_add(1);

@@ -21,7 +21,7 @@ pub struct WhyAnswer {
     /// The chains in words, one behind the other; where nothing is known, that.
     pub sentences: Vec<String>,
     /// One statement, if an id was asked for. Of an app: that which waits longest, the last that
-    /// was refused, and the longest wait of the last hour.
+    /// was refused, the longest wait of the last hour, and the last whose client left.
     pub statements: Vec<Why>,
 }
 
@@ -47,7 +47,7 @@ pub struct Why {
     pub connection_id: u32,
     /// Its class.
     pub class: Option<String>,
-    /// `refused`, `admitted` or `waiting`.
+    /// `refused`, `admitted`, `left` (its client did, while it waited) or `waiting`.
     pub end: String,
     /// Why it was refused, or waits.
     pub reason: Option<String>,
@@ -184,11 +184,17 @@ impl Why {
     /// Of what was noted.
     #[must_use]
     pub fn of(chain: &Chain) -> Self {
+        let signal_at = |place: Option<usize>| {
+            let signal = chain.signals.get(place?)?;
+            Some(signal.name.to_string())
+        };
         let (end, reason, retry_after, signal, limit) = match chain.end {
             ChainEnd::Refused { reason, signal, limit, retry_after } => {
-                let signal = signal.and_then(|place| chain.signals.get(place));
-                let signal = signal.map(|signal| signal.name.to_string());
-                ("refused", Some(reason), Some(retry_after.as_secs_f64()), signal, limit)
+                let retry_after = Some(retry_after.as_secs_f64());
+                ("refused", Some(reason), retry_after, signal_at(signal), limit)
+            }
+            ChainEnd::Left { reason, signal, limit } => {
+                ("left", Some(reason), None, signal_at(signal), limit)
             }
             ChainEnd::Admitted(reason) => ("admitted", reason, None, None, None),
         };

@@ -212,7 +212,7 @@ fn replica(replica: &ReplicaStatus) -> Row {
 fn throttled(cluster: &ClusterStatus) -> Table {
     let row = |throttled: &ThrottledStatus| {
         let why = match throttled.waiting {
-            0 => format!("refused {} ago", span(throttled.asked_s)),
+            0 => format!("refused or gave up {} ago", span(throttled.asked_s)),
             _ => why(&throttled.why),
         };
         let cells = vec![

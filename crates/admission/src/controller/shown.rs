@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::Controller;
 use crate::decision::{Ticket, Waiting, WaitingStatement};
 use crate::gate::Obstacle;
+use crate::queue::Waiter;
 use crate::{IdentityKey, MonoTime, PaceView, RuleKey};
 
 impl Controller {
@@ -21,21 +22,29 @@ impl Controller {
         &self,
         after: Option<Ticket>,
     ) -> impl Iterator<Item = WaitingStatement> + '_ {
-        self.queue.after(after).map(|(ticket, waiter)| {
-            let Obstacle { reason, cause, budget, limit } = self.obstacle_of(ticket, waiter);
-            let request = &waiter.request;
-            WaitingStatement {
-                ticket: Some(ticket),
-                rule: request.rule,
-                identity: request.identity,
-                arrived: request.arrived,
-                deadline: request.deadline(),
-                reason,
-                cause,
-                budget: budget.map(|at| at.budget),
-                limit,
-            }
-        })
+        self.queue.after(after).map(|(ticket, waiter)| self.shown(ticket, waiter))
+    }
+
+    /// The waiter with this ticket; `None` if it has its answer.
+    #[must_use]
+    pub fn waiter(&self, ticket: Ticket) -> Option<WaitingStatement> {
+        Some(self.shown(ticket, self.queue.of(ticket)?))
+    }
+
+    fn shown(&self, ticket: Ticket, waiter: &Waiter) -> WaitingStatement {
+        let Obstacle { reason, cause, budget, limit } = self.obstacle_of(ticket, waiter);
+        let request = &waiter.request;
+        WaitingStatement {
+            ticket: Some(ticket),
+            rule: request.rule,
+            identity: request.identity,
+            arrived: request.arrived,
+            deadline: request.deadline(),
+            reason,
+            cause,
+            budget: budget.map(|at| at.budget),
+            limit,
+        }
     }
 }
 

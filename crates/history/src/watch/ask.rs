@@ -128,7 +128,7 @@ impl History {
     /// What memory does not have of an app any more.
     fn add_kept(&self, app: &str, now: At, found: &mut Vec<Why>) {
         let ends = |found: &[Why], end: &str| found.iter().any(|why| why.end == end);
-        if ends(found, "refused") && ends(found, "admitted") {
+        if ["refused", "admitted", "left"].iter().all(|end| ends(found, end)) {
             return;
         }
         let app = label(app.as_bytes());

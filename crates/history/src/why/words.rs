@@ -35,6 +35,9 @@ impl Why {
             ("admitted", Some(id)) => {
                 format!("statement {id} of {app} was admitted at {at} after it had waited {waited}")
             }
+            ("left", Some(id)) => format!(
+                "statement {id} of {app} waited for {waited}, until its client left at {at}: {reason}"
+            ),
             (_, Some(id)) if self.waited_s >= AT_ONCE_S => {
                 format!("statement {id} of {app} was refused at {at} after {waited}: {reason}")
             }

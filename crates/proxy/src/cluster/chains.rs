@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use admission::{MonoTime, Reason, RuleLimit, SignalState, SignalView};
+use admission::{Cause, MonoTime, Reason, RuleLimit, SignalState, SignalView, WaitingStatement};
 use parking_lot::Mutex;
 use policy::identity::Source;
 use policy::{Action, ClusterPolicy, Quarantined, Rule, Signal, SignalKind, UnixTime};
@@ -123,6 +123,15 @@ pub enum ChainEnd {
     },
     /// It was admitted; with the reason if no check was won.
     Admitted(Option<Reason>),
+    /// Its client left while it waited.
+    Left {
+        /// What it waited for.
+        reason: Reason,
+        /// The index of its signal in the chain's, if there is one behind it.
+        signal: Option<usize>,
+        /// What of its own rule is behind it, if that is it.
+        limit: Option<RuleLimit>,
+    },
 }
 
 /// A signal of a gate.
@@ -200,12 +209,18 @@ impl Chains {
         self.book.since(seq)
     }
 
-    /// The last refusal, and the longest wait of the last hour, of those that are meant.
-    pub fn of(&self, is_meant: impl Fn(&Chain) -> bool) -> [Option<Arc<Chain>>; 2] {
+    /// Of those that are meant the last refusal, the longest wait of the last hour that ended well, and
+    /// the last whose client left.
+    pub fn of(&self, is_meant: impl Fn(&Chain) -> bool) -> [Option<Arc<Chain>>; 3] {
         let refused = self.last_refused(&is_meant);
         let waited = self.waited.lock();
-        let waited = waited.iter().filter(|chain| is_meant(chain)).max_by_key(|it| it.waited);
-        [refused, waited.cloned()]
+        let (left, passed): (Vec<_>, Vec<_>) = waited
+            .iter()
+            .filter(|chain| is_meant(chain))
+            .partition(|chain| matches!(chain.end, ChainEnd::Left { .. }));
+        let passed = passed.into_iter().max_by_key(|chain| chain.waited);
+        let left = left.into_iter().max_by_key(|chain| chain.seq);
+        [refused, passed.cloned(), left.cloned()]
     }
 
     /// One client that spins has soon driven all others out of the last ones; their rows stay.
@@ -220,7 +235,7 @@ impl Chains {
         self.book.rows(now)
     }
 
-    /// Whether a wait that ended well is to be kept.
+    /// Whether a wait that was not refused is to be kept.
     pub(crate) fn is_worth(&self, waited: Duration) -> bool {
         waited >= LONG_WAIT && micros(waited) > self.worth_us.load(Ordering::Relaxed)
     }
@@ -237,7 +252,7 @@ impl Chains {
                 }
                 refused.push_back(chain);
             }
-            ChainEnd::Admitted(_) => self.note_waited(chain),
+            ChainEnd::Admitted(_) | ChainEnd::Left { .. } => self.note_waited(chain),
         }
     }
 
@@ -286,6 +301,7 @@ pub(crate) struct Asker<'a> {
 pub(crate) enum Verdict<'a> {
     Refused(u32, &'a admission::Refusal),
     Admitted(Option<Reason>, Duration),
+    Left(&'a WaitingStatement, Duration),
 }
 
 impl Verdict<'_> {
@@ -293,6 +309,7 @@ impl Verdict<'_> {
         match self {
             Self::Refused(_, refusal) => refusal.budget,
             Self::Admitted(..) => None,
+            Self::Left(waiting, _) => waiting.budget,
         }
     }
 }
@@ -305,17 +322,23 @@ impl Cluster {
         let Asker { ratio, policy, rule, .. } = asker;
         let signals = rule.map(|rule| self.gate_signals(policy, rule, now)).unwrap_or_default();
         let budget = verdict.budget().and_then(|key| policy.budgets.get(key));
+        let place = |cause: Option<Cause>| {
+            let cause = policy.signal(cause?.signal)?;
+            signals.iter().position(|seen| seen.name == cause.name)
+        };
         let (id, end, waited) = match verdict {
             Verdict::Refused(id, refusal) => {
-                let cause = refusal.cause.and_then(|cause| policy.signal(cause.signal));
-                let signal =
-                    cause.and_then(|it| signals.iter().position(|seen| seen.name == it.name));
+                let signal = place(refusal.cause);
                 let (reason, retry_after) = (refusal.reason, refusal.retry_after);
                 let end = ChainEnd::Refused { reason, signal, limit: refusal.limit, retry_after };
                 (id, end, refusal.waited)
             }
             Verdict::Admitted(reason, waited) => {
                 (rand::random(), ChainEnd::Admitted(reason), waited)
+            }
+            Verdict::Left(waiting, waited) => {
+                let WaitingStatement { reason, cause, limit, .. } = *waiting;
+                (rand::random(), ChainEnd::Left { reason, signal: place(cause), limit }, waited)
             }
         };
         let line = ahead_at_first.map(|ahead_at_first| Line {

@@ -81,6 +81,13 @@ pub struct Throttled {
     pub waiting: Option<Waiting>,
 }
 
+impl Waiter {
+    /// What it waits for; `None` if it has its answer.
+    pub(crate) fn waiting(&self) -> Option<WaitingStatement> {
+        self.cluster.gatekeeper.lock().controller.waiter(self.ticket)
+    }
+}
+
 impl QueuedName {
     pub(super) fn of(app: &[u8], ahead: usize) -> Self {
         Self { app: app.into(), ahead, introduction: OnceLock::new() }

@@ -329,6 +329,7 @@ impl Connection {
             match woken {
                 Woken::Settled(settled) => return self.end_wait(asked, *settled).await,
                 Woken::ClientLeft => {
+                    self.keep_left(&asked, &place);
                     drop(place);
                     self.admission.decision = StatementDecision::ClientGone;
                     self.count_asked(&asked);

@@ -166,7 +166,16 @@ async fn of_what_waits(sluice: &SluiceProcess, config: &Config) {
         ],
     )
     .await;
+    // Who leaves is not refused.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     drop(held);
+    let of_late = async || {
+        let told = tell(config, &["why", "late"]).await;
+        Ok(["of late waited for ", ", until its client left at ", "rule: late (hold): until noon"]
+            .iter()
+            .all(|part| told.contains(part)))
+    };
+    wait_until("it is told that its client left", SOON, of_late).await.unwrap();
 }
 
 /// Nobody stands in a queue for `speed`: it is listed with those who wait all the same, and who waited

@@ -91,7 +91,7 @@ export function heldSentence(held) {
     const longest = held.oldest_s === null ? "" : `, the longest for ${span(held.oldest_s)}`;
     parts.push(`${plural(held.waiting, "statement waits", "statements wait")}${longest}: ${why(held)}`);
   } else {
-    parts.push(`last refused ${span(held.asked_s)} ago`);
+    parts.push(`refused or gave up ${span(held.asked_s)} ago`);
   }
   if (held.for_s !== null && held.for_s !== undefined) parts.push(`nothing has passed for ${span(held.for_s)}`);
   return parts.join("; ");

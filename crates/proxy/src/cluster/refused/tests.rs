@@ -101,12 +101,33 @@ fn the_last_refusal_of_an_app_stays_whatever_another_one_does() {
     chains.note(chain("quiet", 1, 0));
     chains.note(chain("quiet", 2, 1));
     (3..3_000).for_each(|id| chains.note(chain("spins", id, 2)));
-    let [refused, waited] = chains.of(|chain| *chain.app == *b"quiet");
-    assert_eq!((refused.map(|chain| chain.id), waited.map(|chain| chain.id)), (Some(2), None));
+    let of_quiet = chains.of(|chain| *chain.app == *b"quiet");
+    assert_eq!(of_quiet.map(|chain| chain.map(|chain| chain.id)), [Some(2), None, None]);
     assert_eq!(chains.find(2).map(|chain| chain.id), Some(2), "the status shows its id");
     assert!(chains.find(1).is_none());
     let written = chains.since(0, 10);
     assert!(written.iter().any(|chain| chain.id == 2), "it is written, too");
     assert!(written.is_sorted_by(|a, b| a.seq < b.seq), "each once");
     assert!(chains.since(2, 10).iter().all(|chain| chain.id != 2), "once");
+}
+
+/// Of a client that gave up at a shut gate nothing was known.
+#[test]
+fn whoever_left_while_it_waited_is_told_beside_the_longest_wait_and_is_not_refused() {
+    let chains = Chains::default();
+    let left = ChainEnd::Left { reason: Reason::NoData, signal: None, limit: None };
+    for (id, end, seconds) in [
+        (1, left, 5),
+        (2, ChainEnd::Admitted(None), 9),
+        (3, left, 2),
+        (4, ChainEnd::Admitted(None), 3),
+    ] {
+        let waited = Duration::from_secs(seconds);
+        assert!(chains.is_worth(waited));
+        chains.note(Chain { end, waited, ..chain("etl", id, u64::from(id)) });
+    }
+    let of_etl = chains.of(|chain| *chain.app == *b"etl");
+    assert_eq!(of_etl.map(|chain| chain.map(|chain| chain.id)), [None, Some(2), Some(3)]);
+    assert_eq!(chains.refused(at(5)), []);
+    assert_eq!(chains.since(0, 10).len(), 4, "all are written");
 }

@@ -7,6 +7,7 @@ use policy::{Action, QuarantineId, Rule, refusal};
 use session::{Answer, Ask};
 use sql::Class;
 
+use super::super::pausing::Place;
 use super::super::{Connection, Shared};
 use crate::cluster::{Asker, ClientName, Introduction, Stop, Verdict};
 use crate::statement_log::Held;
@@ -72,6 +73,19 @@ impl Connection {
         if self.shared.cluster.chains.is_worth(waited) {
             let rule = asked.rule.and_then(|index| self.policy.rule(index));
             self.note_chain(asked, rule, Verdict::Admitted(reason, waited));
+        }
+    }
+
+    /// Its client leaves; if it has waited long, what for is kept.
+    pub(super) fn keep_left(&self, asked: &Ask, place: &Place) {
+        let Place::InQueue(waiter) = place else { return };
+        let waited = self.admission.queued.unwrap_or_default();
+        if !self.shared.cluster.chains.is_worth(waited) {
+            return;
+        }
+        if let Some(waiting) = waiter.waiting() {
+            let rule = asked.rule.and_then(|index| self.policy.rule(index));
+            self.note_chain(asked, rule, Verdict::Left(&waiting, waited));
         }
     }
 

@@ -209,7 +209,7 @@ impl Identity {
             self.oldest_s = held.oldest_s;
             self.why = why(&held.why);
         } else if self.why.is_empty() {
-            self.why = format!("refused {:.0} s ago", held.asked_s);
+            self.why = format!("refused or gave up {:.0} s ago", held.asked_s);
         }
     }
 }
@@ -315,7 +315,10 @@ pub(super) mod tests {
         let identities = &watched.course("main").unwrap().identities;
         assert_eq!(identities.len(), 2);
         assert_eq!((identities[0].waiting, identities[0].oldest_s), (5, Some(4.0)));
-        assert_eq!((&*identities[0].why, &*identities[1].why), ("hold", "refused 3 s ago"));
+        assert_eq!(
+            (&*identities[0].why, &*identities[1].why),
+            ("hold", "refused or gave up 3 s ago")
+        );
     }
 
     #[test]
