@@ -152,9 +152,10 @@ impl History {
             }),
         };
         let run = new_run();
+        let mut restored = Vec::new();
         if let Some(directory) = state_dir.filter(|_| is_kept) {
             quarantine::restore(directory, clusters, gather::wall());
-            costs::restore(directory, clusters, gather::wall());
+            restored = costs::restore(directory, clusters, gather::wall());
         }
         if let Some(directory) = state_dir {
             let (inner, disk) = (history.inner.clone(), Disk::new(directory, Limits::default()));
@@ -165,7 +166,7 @@ impl History {
         let keepers = Keepers {
             insights: Keeper::new(clusters, run, gather::wall()),
             quarantine: QuarantineKeeper::new(clusters),
-            costs: CostKeeper::new(clusters),
+            costs: CostKeeper::new(clusters, &restored),
         };
         let looker = thread("history", move || inner.keep_looking(gatherer, keepers, &prompts))?;
         let watch = Watch { stop, looker: Some(looker), history: history.clone() };

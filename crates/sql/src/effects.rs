@@ -55,6 +55,9 @@ pub struct PlainEffects {
     /// text: the transaction the latter runs in may not be the one that was open when the text was
     /// sent.
     pub transaction_control_before_other: bool,
+    /// What may give back locks of tables, or all of them, is followed by a statement that a rule may hold
+    /// back, in what was read of the text.
+    pub unlocks_before_other: bool,
     /// Which transaction is open once the server has answered the text with OK, if one is.
     pub transaction_after: TransactionAfter,
     /// Where in the text stands what may begin or end a transaction.
@@ -118,15 +121,15 @@ pub struct TransactionVerbs {
     first: u8,
     /// The last one, or [`TransactionVerbs::UNCOUNTED`].
     last: u8,
-    /// The first one is of XA, which runs nothing else.
-    xa: bool,
+    /// The first one is of [`Class::Transaction`](crate::Class::Transaction), which runs nothing else.
+    plain: bool,
 }
 
 /// What one of [`TransactionVerbs`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransactionVerb {
-    /// Of XA: START, COMMIT, ROLLBACK or PREPARE.
-    Xa,
+    /// Of [`Class::Transaction`](crate::Class::Transaction).
+    Plain,
     /// CALL, which has any number of results.
     Call,
     /// Another.
@@ -138,8 +141,8 @@ pub(crate) enum TransactionVerb {
 pub enum VerbsRun {
     /// None had run.
     None,
-    /// The first of them is what failed, and is a statement of XA.
-    XaFailed,
+    /// The first of them is what failed, and is a statement that runs nothing else.
+    PlainFailed,
     /// Nobody but the server knows.
     Some,
     /// All had.
@@ -151,19 +154,19 @@ impl TransactionVerbs {
     const UNCOUNTED: u8 = u8::MAX;
 
     /// Anywhere in a text.
-    const ANYWHERE: Self = Self { first: 1, last: Self::UNCOUNTED, xa: false };
+    const ANYWHERE: Self = Self { first: 1, last: Self::UNCOUNTED, plain: false };
 
     /// With that statement, counted from 1, as one of them.
     pub(crate) fn with(self, statement: u32, verb: TransactionVerb) -> Self {
         let place = u8::try_from(statement).unwrap_or(Self::UNCOUNTED);
         let last = match verb {
             TransactionVerb::Call => Self::UNCOUNTED,
-            TransactionVerb::Xa | TransactionVerb::Other => self.last.max(place),
+            TransactionVerb::Plain | TransactionVerb::Other => self.last.max(place),
         };
         if self.any() {
             return Self { last, ..self };
         }
-        Self { first: place, last, xa: verb == TransactionVerb::Xa }
+        Self { first: place, last, plain: verb == TransactionVerb::Plain }
     }
 
     /// Whether there is any.
@@ -182,8 +185,8 @@ impl TransactionVerbs {
             VerbsRun::Some
         } else if results >= last {
             VerbsRun::All
-        } else if results < first && self.xa {
-            VerbsRun::XaFailed
+        } else if results < first && self.plain {
+            VerbsRun::PlainFailed
         } else {
             VerbsRun::Some
         }
@@ -322,6 +325,7 @@ impl Effects<'_> {
         Self {
             plain: PlainEffects {
                 transaction_control_before_other: self.plain.transaction_control_before_other,
+                unlocks_before_other: self.plain.unlocks_before_other,
                 no_statement: self.plain.no_statement,
                 ..PlainEffects::unread()
             },
@@ -363,6 +367,7 @@ impl PlainEffects {
             begins_transaction: true,
             ends_transaction: true,
             transaction_control_before_other: false,
+            unlocks_before_other: false,
             transaction_after: TransactionAfter::Unknown,
             transaction_verbs: TransactionVerbs::ANYWHERE,
             takes: Locks::default(),
@@ -386,6 +391,7 @@ impl PlainEffects {
         *self = Self {
             unread: self.unread,
             transaction_control_before_other: self.transaction_control_before_other,
+            unlocks_before_other: self.unlocks_before_other,
             transaction_after: self.transaction_after,
             set_charset,
             sets_ansi_quotes,
@@ -404,6 +410,7 @@ impl PlainEffects {
             ends_transaction: self.ends_transaction || other.ends_transaction,
             transaction_control_before_other: self.transaction_control_before_other
                 || other.transaction_control_before_other,
+            unlocks_before_other: self.unlocks_before_other || other.unlocks_before_other,
             transaction_after: self.transaction_after.merged(other.transaction_after),
             transaction_verbs: self.transaction_verbs.merged(other.transaction_verbs),
             takes: self.takes.both(other.takes),

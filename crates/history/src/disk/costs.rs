@@ -31,10 +31,14 @@ pub(crate) fn known_costs(directory: &Path, now: At) -> rusqlite::Result<Vec<Cos
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<Option<CostRow>> {
-    let Ok(digest) = u64::from_str_radix(&row.get::<_, String>(1)?, 16) else { return Ok(None) };
-    let key = CostKey { cluster: row.get(0)?, digest };
-    let (seconds, rows, until) = (row.get(2)?, row.get(3)?, At(row.get(4)?));
-    Ok(Some(CostRow { key, seconds, rows, until }))
+    // What somebody has written there by hand is no row, and leaves the others.
+    let read = || -> rusqlite::Result<CostRow> {
+        let digest = u64::from_str_radix(&row.get::<_, String>(1)?, 16);
+        let digest = digest.map_err(|_| rusqlite::Error::InvalidQuery)?;
+        let key = CostKey { cluster: row.get(0)?, digest };
+        Ok(CostRow { key, seconds: row.get(2)?, rows: row.get(3)?, until: At(row.get(4)?) })
+    };
+    Ok(read().ok())
 }
 
 pub(super) fn write(

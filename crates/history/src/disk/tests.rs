@@ -65,6 +65,15 @@ fn what_statements_cost_is_known_until_it_is_not_believed_any_more() {
     assert_eq!(known_costs(directory.path(), NOW).unwrap().len(), 2);
     let later = At(NOW.0 + 1_000);
     assert_eq!(known_costs(directory.path(), later).unwrap(), [row(u64::MAX, 600_000)]);
+    let sql =
+        "INSERT INTO costs VALUES ('main', 'abc', 'many', 1, 9e15), ('main', 'x', 1, 1, 9e15)";
+    Connection::open(directory.path().join(FILE)).unwrap().execute(sql, []).unwrap();
+    let found = known_costs(directory.path(), later).unwrap();
+    assert_eq!(found, [row(u64::MAX, 600_000)], "what cannot be read leaves the others");
+    Connection::open(directory.path().join(FILE))
+        .unwrap()
+        .execute("DELETE FROM costs WHERE until_ms > 8e15", [])
+        .unwrap();
     disk.write(&[], later).unwrap();
     assert_eq!(known_costs(directory.path(), NOW).unwrap().len(), 1, "the other is deleted");
 }

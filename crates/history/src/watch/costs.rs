@@ -22,8 +22,13 @@ pub(super) struct CostKeeper {
 }
 
 impl CostKeeper {
-    pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
-        Self { clusters: clusters.iter().map(|one| (one.clone(), HashMap::new())).collect() }
+    /// `restored` is on disk, whatever of it is known in the meantime.
+    pub(super) fn new(clusters: &[Arc<Cluster>], restored: &[CostRow]) -> Self {
+        let kept = |cluster: &Arc<Cluster>| {
+            let own = restored.iter().filter(|row| *row.key.cluster == *cluster.name);
+            own.map(|row| (DigestKey(row.key.digest), row.until)).collect()
+        };
+        Self { clusters: clusters.iter().map(|one| (one.clone(), kept(one))).collect() }
     }
 
     /// Adds what has changed since the last call. Another process that still drains has rows of its
@@ -55,12 +60,12 @@ impl CostKeeper {
 
 /// Has all clusters know what statements cost in the process before. A disk that does not tell lets
 /// each run once more, and says so.
-pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) {
+pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) -> Vec<CostRow> {
     let rows = match disk::known_costs(directory, now) {
         Ok(rows) => rows,
         Err(error) => {
             tracing::warn!(%error, "what statements cost before cannot be read: what is too costly for a budget runs once more");
-            return;
+            return Vec::new();
         }
     };
     for cluster in clusters {
@@ -71,6 +76,7 @@ pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) {
             cluster.learn_costs(costs);
         }
     }
+    rows
 }
 
 /// By the wall clock, which is all that goes on between two processes; nothing is believed for longer

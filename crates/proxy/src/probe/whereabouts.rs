@@ -22,6 +22,48 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const QUESTION: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                         ('server_uuid', 'server_id', 'hostname', 'port', 'datadir')";
 
+/// How soon it is looked again where another server was found.
+const SOON: Duration = Duration::from_millis(300);
+
+/// So many new connections in a row have to come to the other server.
+const IN_A_ROW: u32 = 3;
+
+/// So many where the name has led to and fro before.
+const IN_A_ROW_OF_A_FLAPPING: u32 = 20;
+
+/// Whether the primary is another server. A name that leads to one of several servers moves nothing, or once.
+#[derive(Debug, Default)]
+struct Doubt {
+    /// The other server, and how many connections in a row have come to it.
+    other: String,
+    others: u32,
+    /// It was another, and the one of before again.
+    flaps: bool,
+}
+
+impl Doubt {
+    /// A connection has come to the server that is known.
+    fn note_same(&mut self) {
+        self.flaps |= self.others > 0;
+        self.others = 0;
+    }
+
+    /// A connection has come to this other one. Whether it is the primary now.
+    fn is_over(&mut self, other: &str) -> bool {
+        if self.others > 0 && self.other != other {
+            self.flaps = true;
+            self.others = 0;
+        }
+        other.clone_into(&mut self.other);
+        self.others = self.others.saturating_add(1);
+        if self.others < if self.flaps { IN_A_ROW_OF_A_FLAPPING } else { IN_A_ROW } {
+            return false;
+        }
+        self.others = 0;
+        true
+    }
+}
+
 /// Who a server is.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerIdentity {
@@ -35,19 +77,23 @@ pub(crate) struct ServerIdentity {
 /// begins again.
 pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
     let mut known: Option<String> = None;
-    let mut ticks = tokio::time::interval(INTERVAL);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut doubt = Doubt::default();
     loop {
-        ticks.tick().await;
+        if known.is_some() {
+            tokio::time::sleep(if doubt.others > 0 { SOON } else { INTERVAL }).await;
+        }
         // Whoever does not answer here does not answer the other probes, which say so.
-        let Ok(Some(found)) = ask_anew(&target).await else { continue };
+        let Ok(Some(found)) = ask_anew(&target).await else {
+            tokio::time::sleep(super::PROBE_TIMEOUT).await;
+            continue;
+        };
         let Some(before) = known.as_ref().filter(|known| **known != found.name) else {
+            doubt.note_same();
             known = Some(found.name.clone());
             target.site.cluster.probes.note_primary(found);
             continue;
         };
-        // A name that leads to one of several in turn moves nothing.
-        if !matches!(ask_anew(&target).await, Ok(Some(again)) if again.name == found.name) {
+        if !doubt.is_over(&found.name) {
             continue;
         }
         tracing::warn!(
@@ -104,4 +150,23 @@ async fn ask(link: &mut Link) -> Result<Option<ServerIdentity>, ProbeError> {
     all.sort_unstable();
     let known = uuid.clone().or_else(|| (!all.is_empty()).then(|| all.join(" ")));
     Ok(known.map(|name| ServerIdentity { name, source: SourceIdentity { uuid, server_id } }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_leads_to_another_server_has_moved_and_one_that_leads_to_both_has_not() {
+        let mut doubt = Doubt::default();
+        assert_eq!([(); 4].map(|()| doubt.is_over("b")), [false, false, true, false]);
+
+        let mut doubt = Doubt::default();
+        for run in [1, 2, 2, 5, 12] {
+            assert!(!(0..run).any(|_| doubt.is_over("b")), "{run}");
+            doubt.note_same();
+        }
+        assert!(!(0..30).any(|n| doubt.is_over(["b", "c"][n % 2])), "to a third");
+        assert!((0..20).any(|_| doubt.is_over("b")), "it has moved for good");
+    }
 }

@@ -30,10 +30,10 @@ use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 /// The server rolled the whole transaction back: errno of `ER_LOCK_DEADLOCK`.
 const ER_LOCK_DEADLOCK: u16 = 1213;
 
-/// `XAER_NOTA`, `XAER_INVAL`, `XAER_RMFAIL`, `XAER_OUTSIDE` and `XAER_DUPID`: what the state of the
-/// transaction does not allow was not begun, and has left it as it was. A SIGNAL says what it likes;
-/// none is met within a statement of XA.
-const ER_XAER_HAS_RUN_NOTHING: [u16; 5] = [1397, 1398, 1399, 1400, 1440];
+/// `ER_PARSE_ERROR`, `XAER_NOTA`, `XAER_INVAL`, `XAER_RMFAIL`, `XAER_OUTSIDE` and `XAER_DUPID`: what
+/// cannot be read, or the state of the transaction does not allow, was not begun, and has left it as it
+/// was. A SIGNAL says what it likes; none is met within COMMIT, BEGIN or a statement of XA.
+const HAS_RUN_NOTHING: [u16; 6] = [1064, 1397, 1398, 1399, 1400, 1440];
 
 /// User-level locks (`GET_LOCK`) counted per session. A count beyond it would only tell when the
 /// session is free again, and `RELEASE_ALL_LOCKS` or a reset tells that too.
@@ -115,10 +115,11 @@ impl Admitted {
 impl Transaction {
     /// What lets a statement of this session pass although a rule would hold it: its transaction
     /// has been admitted, or the session holds locks that others wait for. A text that ends the
-    /// transaction before it goes on to work is not covered by it.
+    /// transaction before it goes on to work, or gives the locks back, is not covered by it.
     pub(crate) fn cover(&self, effects: &PlainEffects) -> Cover {
         if self.locks.any() {
-            Cover::TableLocks
+            // Until it has run, others wait for them.
+            if effects.unlocks_before_other { Cover::MayHoldRows } else { Cover::TableLocks }
         } else if effects.transaction_control_before_other {
             match self.cover_of_named_locks() {
                 Cover::Nothing if self.admitted != Admitted::No => Cover::MayHoldRows,
@@ -251,8 +252,8 @@ impl Transaction {
         }
         match effects.transaction_verbs.run(end.results_ahead) {
             VerbsRun::None => {}
-            VerbsRun::XaFailed if ER_XAER_HAS_RUN_NOTHING.contains(&code) => {}
-            VerbsRun::XaFailed | VerbsRun::Some => self.admitted = Admitted::No,
+            VerbsRun::PlainFailed if HAS_RUN_NOTHING.contains(&code) => {}
+            VerbsRun::PlainFailed | VerbsRun::Some => self.admitted = Admitted::No,
             VerbsRun::All => self.follow(admits, effects),
         }
         // Of what it takes nobody knows whether it is held, also not of what it would have taken

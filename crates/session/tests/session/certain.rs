@@ -70,6 +70,7 @@ fn an_error_at_or_behind_what_ends_the_transaction_ends_its_admission() {
         ("SELECT 1; ROLLBACK; SELECT 1 FROM none", &[OPEN, STATUS_AUTOCOMMIT], 1146),
         ("SELECT 1; ROLLBACK; SELECT 1 FROM none", &[OPEN], 1180),
         ("COMMIT; INSERT INTO t VALUES (2)", &[STATUS_AUTOCOMMIT], 1062),
+        ("COMMIT", &[], 1180),
         ("BEGIN; SELECT 1 FROM none", &[OPEN], 1146),
         ("BEGIN; INSERT INTO t VALUES (2); COMMIT; SELECT 1", &[OPEN, OPEN], 1180),
         ("BEGIN; INSERT INTO t VALUES (2)", &[OPEN], 1213),
@@ -93,6 +94,9 @@ fn what_an_error_has_not_reached_stands() {
         ("XA START 'x'", &[], 1400),
         ("XA COMMIT 'x'", &[], 1397),
         ("XA RECOVER", &[], 1401),
+        ("COMMIT AND CHAIN", &[], 1399),
+        ("SELECT 1; BEGIN", &[OPEN], 1399),
+        ("COMMIT WRK", &[], 1064),
         // What the text has begun was asked for with it, and goes on.
         ("BEGIN; INSERT INTO t VALUES (2)", &[OPEN], 1062),
         (
@@ -113,6 +117,26 @@ fn what_leaves_the_transaction_as_it_is_leaves_its_admission() {
         driver.asks(WRITE, OPEN);
         driver.passes(text, flags);
         assert!(!asks_for(&mut driver, WRITE), "{text}");
+    }
+}
+
+#[test]
+fn a_text_that_gives_its_locks_back_before_it_works_is_not_covered_by_them() {
+    let deny = "  - { name: no, match: { app: x }, deny: true, permanent: true }\n";
+    for text in [
+        "UNLOCK TABLES; INSERT INTO t VALUES (1); LOCK TABLES u READ",
+        "BEGIN; INSERT INTO t VALUES (1); COMMIT; LOCK TABLES u READ",
+    ] {
+        let mut driver = Driver::logged_in(GATED, 0);
+        driver.passes("LOCK TABLES u READ", STATUS_AUTOCOMMIT);
+        assert!(!asks_for(&mut driver, WRITE), "it holds them");
+        driver.answer(&err(1, 1099));
+        for _ in 0..3 {
+            driver.asks(text, STATUS_AUTOCOMMIT);
+        }
+        let mut driver = Driver::logged_in(deny, 0);
+        driver.passes("LOCK TABLES u READ", STATUS_AUTOCOMMIT);
+        assert!(matches!(driver.query(&format!("{text} /* app=x */")), Stop::Deny), "{text}");
     }
 }
 

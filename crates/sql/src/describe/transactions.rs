@@ -32,7 +32,7 @@ impl Walk<'_, '_> {
                 true
             }
         };
-        self.xa = self.is(verb, "XA");
+        self.locks = self.is(verb, "LOCK");
         self.commits_implicitly = may && matches!(class, Class::Admin | Class::Ddl);
         self.controls |= may;
     }
@@ -43,9 +43,12 @@ impl Walk<'_, '_> {
         let controls = std::mem::take(&mut self.controls);
         let controlled = self.verbs.any();
         plain.transaction_control_before_other |= classes.is_gateable() && controlled;
+        plain.unlocks_before_other |= classes.is_gateable() && self.unlocks;
+        self.unlocks = plain.releases.any() || plain.takes.any() || plain.begins_transaction;
         // What commits of itself, and may work before or behind that, shows in the server's flags,
-        // if nothing follows.
-        let commits = controls && matches!(class, Class::Ddl | Class::Admin);
+        // if nothing follows; not LOCK TABLES, behind which another transaction is open where
+        // autocommit is off.
+        let commits = controls && matches!(class, Class::Ddl | Class::Admin) && !self.locks;
         let calls = controls && class == Class::Call;
         plain.transaction_after = match plain.transaction_after {
             _ if calls && controlled => TransactionAfter::OfTextOrOther,
@@ -59,9 +62,8 @@ impl Walk<'_, '_> {
         if controls {
             let verb = match class {
                 Class::Call => TransactionVerb::Call,
-                Class::Transaction if self.xa => TransactionVerb::Xa,
-                Class::Transaction
-                | Class::Read
+                Class::Transaction => TransactionVerb::Plain,
+                Class::Read
                 | Class::LockingRead
                 | Class::Write
                 | Class::Load

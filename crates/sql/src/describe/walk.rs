@@ -135,8 +135,10 @@ pub(super) struct Walk<'t, 's> {
     pub(super) reads_differently: bool,
     /// This statement may begin or end a transaction.
     pub(super) controls: bool,
-    /// This statement is one of XA.
-    pub(super) xa: bool,
+    /// This statement is LOCK TABLES or LOCK INSTANCE.
+    pub(super) locks: bool,
+    /// A statement before may have given back locks.
+    pub(super) unlocks: bool,
     /// The statements before that may have begun or ended one.
     pub(super) verbs: TransactionVerbs,
     /// The statement before has committed, unless it failed to, and nothing has run since.
@@ -178,7 +180,8 @@ impl<'t, 's> Walk<'t, 's> {
             calls: Calls::default(),
             reads_differently: false,
             controls: false,
-            xa: false,
+            locks: false,
+            unlocks: false,
             verbs: TransactionVerbs::default(),
             committed: false,
             commits_implicitly: false,

@@ -136,6 +136,7 @@ fn what_began_in_a_text_and_worked_there_goes_on_behind_it() {
         ("COMMIT; SELECT 1 FOR UPDATE", OfText),
         ("UPDATE t SET a = 1; BEGIN", Other),
         ("UPDATE t SET a = 1; COMMIT AND CHAIN", Other),
+        ("LOCK TABLES t WRITE", Other),
         ("CALL p()", Unknown),
         ("CALL p(); SELECT 1", Unknown),
     ] {
@@ -145,16 +146,17 @@ fn what_began_in_a_text_and_worked_there_goes_on_behind_it() {
 
 #[test]
 fn how_far_a_text_came_is_told_by_the_results_ahead_of_its_error() {
-    use crate::VerbsRun::{All, None, Some, XaFailed};
+    use crate::VerbsRun::{All, None, PlainFailed, Some};
     for (text, results, run) in [
         ("SELECT 1; SELECT 2", 1, None),
         ("UPDATE t SET a = 1; COMMIT", 0, None),
-        ("UPDATE t SET a = 1; COMMIT", 1, Some),
-        ("XA START 'x'", 0, XaFailed),
-        ("SELECT 1; XA COMMIT 'x'; COMMIT", 1, XaFailed),
+        ("UPDATE t SET a = 1; COMMIT", 1, PlainFailed),
+        ("XA START 'x'", 0, PlainFailed),
+        ("SELECT 1; XA COMMIT 'x'; COMMIT", 1, PlainFailed),
         ("COMMIT; XA START 'x'", 1, Some),
+        ("SET autocommit = 1", 0, Some),
         ("CREATE TABLE x SELECT f()", 0, Some),
-        ("BEGIN; UPDATE t SET a = 1; SELECT 2", 0, Some),
+        ("BEGIN; UPDATE t SET a = 1; SELECT 2", 0, PlainFailed),
         ("BEGIN; UPDATE t SET a = 1; SELECT 2", 1, All),
         ("BEGIN; UPDATE t SET a = 1; SELECT 2", 2, All),
         ("BEGIN; UPDATE t SET a = 1; COMMIT", 1, Some),
@@ -171,4 +173,21 @@ fn how_far_a_text_came_is_told_by_the_results_ahead_of_its_error() {
     let many = format!("{}BEGIN; {}", "SELECT 1; ".repeat(300), "SELECT 2; ".repeat(300));
     let verbs = effects(many.leak()).plain.transaction_verbs;
     assert_eq!([verbs.run(5), verbs.run(299), verbs.run(400)], [None, Some, Some]);
+}
+
+#[test]
+fn what_works_behind_locks_that_were_given_back_is_told() {
+    for (text, told) in [
+        ("UNLOCK TABLES; INSERT INTO t VALUES (1); LOCK TABLES u READ", true),
+        ("BEGIN; INSERT INTO t VALUES (1); COMMIT; LOCK TABLES u READ", true),
+        ("LOCK TABLES u READ; INSERT INTO t VALUES (1)", true),
+        ("UNLOCK INSTANCE; SELECT 1", true),
+        ("UNLOCK TABLES; SET @a = 1", false),
+        ("INSERT INTO t VALUES (1); UNLOCK TABLES", false),
+        ("INSERT INTO t VALUES (1); COMMIT; INSERT INTO t VALUES (2)", false),
+        ("CALL p()", false),
+        ("CALL p(); SELECT 1", true),
+    ] {
+        assert_eq!(effects(text).plain.unlocks_before_other, told, "{text}");
+    }
 }
