@@ -192,8 +192,9 @@ impl Probes {
         }
     }
 
-    /// Keeps a probe going, on whatever server the name leads to. A client library can panic on an answer that makes no sense (one
-    /// allocates what the server announces); that must not leave a signal unmeasured for ever.
+    /// Keeps a probe going, on whatever server the name leads to. A client library can panic on an
+    /// answer that makes no sense (one allocates what the server announces); that must not leave a
+    /// signal unmeasured for ever.
     fn keep<P>(&mut self, target: ProbeTarget, probe: impl Fn(ProbeTarget) -> P + Send + 'static)
     where
         P: Future<Output = ()> + Send + 'static,

@@ -214,31 +214,26 @@ const BY_BIT: [Class; 10] = [
     Class::Unknown,
 ];
 
-/// The bits of the classes that a rule can hold back.
-const GATEABLE: u16 = {
-    let mut bits = 0;
-    let mut classes: &[Class] = &Class::ALL;
-    while let [class, rest @ ..] = classes {
-        if class.is_gateable() {
-            bits |= bit(*class);
+/// The bits of the classes of which this holds.
+macro_rules! bits_of {
+    ($holds:ident) => {{
+        let mut bits = 0;
+        let mut classes: &[Class] = &Class::ALL;
+        while let [class, rest @ ..] = classes {
+            if class.$holds() {
+                bits |= bit(*class);
+            }
+            classes = rest;
         }
-        classes = rest;
-    }
-    bits
-};
+        bits
+    }};
+}
+
+/// The bits of the classes that a rule can hold back.
+const GATEABLE: u16 = bits_of!(is_gateable);
 
 /// The bits of the classes that may take locks or write.
-const WORKS: u16 = {
-    let mut bits = 0;
-    let mut classes: &[Class] = &Class::ALL;
-    while let [class, rest @ ..] = classes {
-        if class.works() {
-            bits |= bit(*class);
-        }
-        classes = rest;
-    }
-    bits
-};
+const WORKS: u16 = bits_of!(works);
 
 const fn bit(class: Class) -> u16 {
     match class {

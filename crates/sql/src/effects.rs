@@ -96,7 +96,7 @@ pub enum TransactionAfter {
     /// only statement has opened.
     #[default]
     Same,
-    /// One that began within the text, and the last statement that a rule may hold back ran in it.
+    /// One that began within the text, and the last statement that may lock or write ran in it.
     OfText,
     /// Perhaps such a one, perhaps another: a CALL stands behind what began within the text.
     OfTextOrOther,

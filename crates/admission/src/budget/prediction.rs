@@ -124,9 +124,7 @@ impl Predictions {
 
     /// What a digest has cost, for another process.
     pub(super) fn of_digest(&self, now: MonoTime, digest: DigestKey) -> Option<DigestCost> {
-        let Average { cost, believed_until, .. } = self.averages.get(&Shape::Digest(digest))?;
-        let Cost { seconds, rows } = *cost;
-        Some(DigestCost { seconds, rows, believed_for: believed_until.saturating_since(now) })
+        Some(self.averages.get(&Shape::Digest(digest))?.told(now))
     }
 
     /// The digests that cost the server most time, at most so many.
@@ -144,13 +142,14 @@ impl Predictions {
         than: f64,
         most: usize,
     ) -> Vec<(DigestKey, DigestCost)> {
-        let costlier = self.averages.iter().filter_map(|(shape, average)| {
-            let (digest, seconds) = cost_of((shape, average))?;
-            let left = average.believed_until.saturating_since(now);
-            let is_believed = seconds > than && !left.is_zero();
-            let rows = average.cost.rows;
-            is_believed.then_some((digest, DigestCost { seconds, rows, believed_for: left }))
-        });
+        let of_digest = |(shape, average): (&Shape, &Average)| match shape {
+            Shape::Digest(digest) => Some((*digest, average.told(now))),
+            Shape::App(_) => None,
+        };
+        let is_costlier = |(_, told): &(DigestKey, DigestCost)| {
+            told.seconds > than && !told.believed_for.is_zero()
+        };
+        let costlier = self.averages.iter().filter_map(of_digest).filter(is_costlier);
         let mut costlier: Vec<(DigestKey, DigestCost)> = costlier.collect();
         if costlier.len() > most {
             costlier.sort_unstable_by(|(_, one), (_, other)| other.seconds.total_cmp(&one.seconds));
@@ -229,6 +228,14 @@ fn cost_of((shape, average): (&Shape, &Average)) -> Option<(DigestKey, f64)> {
     match shape {
         Shape::Digest(digest) => Some((*digest, average.cost.seconds)),
         Shape::App(_) => None,
+    }
+}
+
+impl Average {
+    /// The same for another process.
+    fn told(&self, now: MonoTime) -> DigestCost {
+        let Cost { seconds, rows } = self.cost;
+        DigestCost { seconds, rows, believed_for: self.believed_until.saturating_since(now) }
     }
 }
 

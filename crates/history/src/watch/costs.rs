@@ -12,8 +12,9 @@ use crate::disk;
 use crate::record::{At, CostKey, CostRow, Writes};
 
 /// What is told of the same digest is written again when it is believed for so much longer, in
-/// milliseconds: a digest that runs all the time is not to be written all the time.
-const LONGER_MS: i64 = 30_000;
+/// milliseconds: a digest that runs all the time is not to be written all the time. So it is when the
+/// wall clock was set.
+const OTHER_MS: u64 = 30_000;
 
 /// What of each cluster is on disk: until when it is believed.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl CostKeeper {
             for (digest, DigestCost { seconds, rows, believed_for }) in known {
                 let ms = i64::try_from(believed_for.as_millis()).unwrap_or(i64::MAX);
                 let until = At(now.0.saturating_add(ms));
-                let is_news = |kept: &At| until.0.saturating_sub(kept.0) >= LONGER_MS;
+                let is_news = |kept: &At| until.0.abs_diff(kept.0) >= OTHER_MS;
                 if kept.get(&digest).is_none_or(is_news) {
                     kept.insert(digest, until);
                     writes.costs.push(CostRow { key: key_of(digest), seconds, rows, until });
@@ -64,7 +65,11 @@ pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) -> V
     let rows = match disk::known_costs(directory, now) {
         Ok(rows) => rows,
         Err(error) => {
-            tracing::warn!(%error, "what statements cost before cannot be read: what is too costly for a budget runs once more");
+            tracing::warn!(
+                %error,
+                "what statements cost before cannot be read: what is too costly for a budget runs \
+                 once more"
+            );
             return Vec::new();
         }
     };
@@ -72,7 +77,8 @@ pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) -> V
         let own = rows.iter().filter(|row| *row.key.cluster == *cluster.name);
         let costs: Vec<(DigestKey, DigestCost)> = own.map(|row| cost_of(row, now)).collect();
         if !costs.is_empty() {
-            tracing::info!(cluster = %cluster.name, digests = costs.len(), "too costly for a budget as before");
+            let (cluster_name, digests) = (&cluster.name, costs.len());
+            tracing::info!(cluster = %cluster_name, digests, "too costly for a budget as before");
             cluster.learn_costs(costs);
         }
     }
