@@ -72,6 +72,9 @@ const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 /// What makes the draws of texts other than those of everything else.
 const TEXTS: u64 = 0x7465_7874_0000_0000;
 
+/// And those of when it is looked what appliers are at.
+const LOOKS: u64 = 0x6c6f_6f6b_0000_0000;
+
 /// Background transactions are of one row up to this many a second, and of more beyond.
 const BACKGROUND_PER_S_MAX: f64 = 1_000.0;
 
@@ -102,6 +105,7 @@ struct World<'s> {
     clients: StdRng,
     service: StdRng,
     texts: StdRng,
+    looks: StdRng,
     measure: Measure,
     refused: Vec<RefusedStatement>,
     lines: Lines,
@@ -131,6 +135,7 @@ impl<'s> World<'s> {
             clients: stream(3),
             service: stream(0),
             texts: StdRng::seed_from_u64(seed ^ TEXTS),
+            looks: StdRng::seed_from_u64(seed ^ LOOKS),
             measure: Measure::new(scenario),
             refused: Vec::new(),
             lines: Lines::default(),
@@ -211,6 +216,7 @@ impl<'s> World<'s> {
                 self.probe_answered(proxy, replica, answer);
             }
             Event::Restart => self.restart(),
+            Event::LookAtAppliers { proxy, replica } => self.look_at_appliers(proxy, replica),
             Event::Publish { proxy } => self.publish_lag(proxy),
             Event::LookAtTempo { proxy } => self.look_at_tempo(proxy),
             Event::LookAtSignals => self.look_at_signals(),

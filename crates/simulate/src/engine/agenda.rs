@@ -26,6 +26,8 @@ pub(super) enum Event {
     ProbeDue { proxy: usize, replica: usize, beat: u64 },
     /// A probe's answer arrives.
     ProbeAnswered { proxy: usize, replica: usize, answer: Answer },
+    /// It is looked what a replica's appliers are at.
+    LookAtAppliers { proxy: usize, replica: usize },
     /// The lag grows while an answer is awaited.
     Publish { proxy: usize },
     /// The proxies are started anew.

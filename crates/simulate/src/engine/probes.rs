@@ -1,8 +1,9 @@
 //! Heartbeats, probes and their rhythm, as in the proxy.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use admission::{Appliers, Applying, Controller, MonoTime, TableKey, WriteKind};
+use admission::{Appliers, Applying, Controller, MonoTime, TableKey, WriteKind, Written};
 use rand::RngExt as _;
 
 use super::agenda::{Answer, Event};
@@ -10,7 +11,7 @@ use super::clients::written;
 use super::proxies::Proxy;
 use super::servers::{Beat, Presence, Replica};
 use super::{LAG, World};
-use crate::{RowCosts, Scenario};
+use crate::{App, RowCosts, Scenario};
 
 /// Nobody gated for this long: nobody needs a fresh value soon.
 const HIBERNATES_AFTER: Duration = Duration::from_secs(60);
@@ -25,8 +26,34 @@ pub(super) struct Probes {
     tempo: Tempo,
     heartbeat: Rhythm,
     replicas: Vec<Rhythm>,
+    looks: BTreeMap<usize, Looks>,
     last_seq: u64,
     committed: Option<u64>,
+}
+
+/// How often the rows of tables are counted, in looks at appliers: as in the proxy.
+const LOOKS_PER_COUNT: u32 = 20;
+
+/// Looks at one replica's appliers.
+#[derive(Debug, Default)]
+struct Looks {
+    number: u32,
+    /// The work of each app that it had applied when its rows were counted last.
+    counted: BTreeMap<usize, f64>,
+}
+
+impl Looks {
+    /// The rows of each app's table since, of one of so many replicas.
+    fn count(&mut self, replica: &Replica, apps: &[App], replicas: usize) -> Vec<(Written, f64)> {
+        let each = 1.0 / f64::from(u32::try_from(replicas).unwrap_or(u32::MAX));
+        let mut rows = Vec::new();
+        for (place, work) in replica.applied_of() {
+            let since = work - self.counted.insert(place, work).unwrap_or(work);
+            let (Some(app), Ok(key)) = (apps.get(place), u64::try_from(place)) else { continue };
+            rows.push((written(key), each * since / app.apply_cost.max(f64::MIN_POSITIVE)));
+        }
+        rows
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +88,7 @@ impl Probes {
             tempo: Tempo::Awake,
             heartbeat: Rhythm::new(scenario.heartbeat_interval, third),
             replicas: vec![replica; scenario.replicas.len()],
+            looks: BTreeMap::new(),
             last_seq: 0,
             committed: None,
         }
@@ -149,7 +177,10 @@ impl World<'_> {
         proxy.tracker.handle_replica_asked(now, replica.key);
         proxy.tracker.handle_replica_appliers(replica.key, replica.workers);
         if self.scenario.row_costs == RowCosts::Applied && replica.presence == Presence::Here {
-            look_at_appliers(now, replica, &mut proxy.controller);
+            // At any time within the interval: looks in step with what is let in would meet whoever is let in.
+            let at = self.scenario.probe_interval.mul_f64(self.looks.random_range(0.0..1.0));
+            let look = Event::LookAtAppliers { proxy: place, replica: index };
+            self.agenda.add(now.saturating_add(at), look);
         }
         let answer = match replica.presence {
             Presence::Here => Answer::Shows(replica.shows(now, place)),
@@ -180,6 +211,23 @@ impl World<'_> {
             let (at, beat) = rhythm.plan(now, probes.tempo);
             self.agenda.add(at, Event::ProbeDue { proxy: place, replica: index, beat });
         }
+    }
+
+    pub(super) fn look_at_appliers(&mut self, place: usize, index: usize) {
+        let now = self.now;
+        let count_of_replicas = self.replicas.len();
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
+        let Some(replica) = self.replicas.get_mut(index) else { return };
+        if replica.presence == Presence::Here {
+            look_at_appliers(now, replica, &mut proxy.controller);
+            let looks = proxy.probes.looks.entry(index).or_default();
+            looks.number = looks.number.wrapping_add(1);
+            if looks.number.is_multiple_of(LOOKS_PER_COUNT) {
+                let rows = looks.count(replica, &self.scenario.apps, count_of_replicas);
+                proxy.controller.handle_applied_rows(&rows);
+            }
+        }
+        self.settle(place);
     }
 
     pub(super) fn publish_lag(&mut self, place: usize) {
@@ -214,7 +262,6 @@ impl World<'_> {
     }
 }
 
-/// As the proxy does ten times a second.
 fn look_at_appliers(now: MonoTime, replica: &mut Replica, controller: &mut Controller) {
     let key = |app| u64::try_from(app).map(|app| written(app).table).ok();
     let tables: Vec<_> =

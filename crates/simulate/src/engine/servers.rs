@@ -2,7 +2,7 @@
 
 mod parallel;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use admission::MonoTime;
@@ -70,6 +70,8 @@ pub(super) struct Replica {
     queue: VecDeque<Entry>,
     /// How many of these are transactions.
     pending: usize,
+    /// The work of each app that it has applied.
+    applied_of: BTreeMap<usize, f64>,
     /// What its lag must stay below, if that is its own.
     pub(super) threshold: Option<Duration>,
     appliers: u32,
@@ -92,6 +94,7 @@ pub(super) enum Presence {
 struct Entry {
     committed: MonoTime,
     arrives: MonoTime,
+    rows: f64,
     rows_left: f64,
     /// Whose it is, if it is an app's.
     app: Option<usize>,
@@ -139,6 +142,7 @@ impl Replica {
             advanced_to: MonoTime::ZERO,
             queue: VecDeque::new(),
             pending: 0,
+            applied_of: BTreeMap::new(),
             threshold: plan.threshold,
             appliers: plan.appliers,
             workers: plan.workers,
@@ -189,9 +193,7 @@ impl Replica {
                 return;
             }
             // Nothing is applied before it is there.
-            if first.arrives > first.committed {
-                rows = rows.min(now.saturating_since(first.arrives).as_secs_f64() * self.per_s);
-            }
+            rows = rows.min(now.saturating_since(first.arrives).as_secs_f64() * self.per_s);
             let applied = first.rows_left.min(rows);
             first.rows_left -= applied;
             rows -= applied;
@@ -200,10 +202,10 @@ impl Replica {
             if stalled || first.rows_left > ROWS_EPSILON {
                 return;
             }
-            let heartbeat = first.heartbeat;
-            self.queue.pop_front();
-            self.has_applied(heartbeat);
-            self.show(heartbeat);
+            if let Some(done) = self.queue.pop_front() {
+                self.has_applied(&done);
+                self.show(done.heartbeat);
+            }
         }
     }
 
@@ -215,6 +217,7 @@ impl Replica {
             Entry {
                 committed: now,
                 arrives,
+                rows: work.rows,
                 rows_left: work.rows,
                 app: work.app,
                 heartbeat: None,
@@ -231,6 +234,7 @@ impl Replica {
             Entry {
                 committed: now,
                 arrives,
+                rows: 0.0,
                 rows_left: 0.0,
                 app: None,
                 heartbeat: Some(beat),
@@ -283,10 +287,18 @@ impl Replica {
     }
 
     /// A transaction, or a heartbeat, is not in the queue any more.
-    fn has_applied(&mut self, heartbeat: Option<Beat>) {
-        if heartbeat.is_none() {
+    fn has_applied(&mut self, done: &Entry) {
+        if done.heartbeat.is_none() {
             self.pending = self.pending.saturating_sub(1);
         }
+        if let Some(app) = done.app {
+            *self.applied_of.entry(app).or_default() += done.rows;
+        }
+    }
+
+    /// The work of each app that it has applied.
+    pub(super) fn applied_of(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.applied_of.iter().map(|(app, work)| (*app, *work))
     }
 
     /// What it has applied it shows: of each Sluice the newest.
@@ -385,6 +397,17 @@ mod tests {
         replica.append(at(8), Duration::ZERO, work(1.0));
         replica.advance(at(9));
         assert!((replica.applied - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nor_does_one_that_nobody_has_looked_at_meanwhile() {
+        let (mut replica, _) = replica(1_000.0, Vec::new());
+        let of_first = |rows| Work { rows, app: Some(0) };
+        replica.append(at(0), Duration::ZERO, of_first(2.0));
+        replica.append(at(8), Duration::ZERO, of_first(4.0));
+        assert_eq!(replica.at_work(at(11)), [Some(0)], "three of the four");
+        assert_eq!(replica.applied_of().collect::<Vec<_>>(), [(0, 2.0)]);
+        assert!(replica.at_work(at(12)).is_empty());
     }
 
     #[test]

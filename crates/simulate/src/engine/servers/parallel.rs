@@ -50,7 +50,7 @@ impl Replica {
                 index = index.saturating_add(1);
             } else if index == 0 || !self.in_order {
                 let Some(done) = self.queue.remove(index) else { return };
-                self.has_applied(done.heartbeat);
+                self.has_applied(&done);
                 let beats = done.overtaken_by.into_iter().chain(done.heartbeat);
                 match index.checked_sub(1).and_then(|before| self.queue.get_mut(before)) {
                     Some(before) => beats.for_each(|beat| before.is_overtaken_by(beat)),
