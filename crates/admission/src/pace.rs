@@ -395,13 +395,6 @@ impl Pace {
         self.slowest().map(Flow::rate)
     }
 
-    /// How long the lag takes to fall by so many seconds, where it is highest.
-    pub(crate) fn falls_in(&self, excess: f64) -> Duration {
-        let falls = self.flows_that_count().map(|flow| flow.falls_in(&self.ledger, excess));
-        let longest = falls.max_by(f64::total_cmp).unwrap_or(excess);
-        Duration::try_from_secs_f64(longest).unwrap_or_default()
-    }
-
     /// Whether the delivery rate has been measured, or is still a guess.
     pub(crate) fn is_measured(&self) -> bool {
         self.flows_that_count().all(Flow::is_measured)

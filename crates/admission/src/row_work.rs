@@ -78,6 +78,14 @@ pub struct Appliers<'a> {
     pub keep_order: bool,
 }
 
+/// How far a replica is behind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Behind {
+    pub(crate) lag: Duration,
+    /// How long what it has not applied takes it, by what its rows count as.
+    pub(crate) applies_for: Duration,
+}
+
 /// What a row of one kind counts as.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowWorkView {
@@ -115,12 +123,15 @@ const BLOCKS_MIN: u32 = 10;
 const CERTAIN: f64 = 4.0;
 const UNCERTAIN: f64 = 2.0;
 
-/// Nothing is applied when the lag grows by this part of the time, and after so many such blocks looks say nothing.
+/// Nothing is applied when the lag grows by this part of the time; and for longer than what is there takes, and so
+/// much on top, looks say nothing then.
 const STANDS: f64 = 0.8;
-const STANDS_BLOCKS: u32 = 3;
+const STANDS_FOR: Duration = Duration::from_millis(3_500);
 
-/// A factor closer to one is one.
+/// A factor closer to one is one: before it is in force, and while it is. At one limit it came and went, and of two that
+/// cost the same one had it while the other had not.
 const MATTERS: f64 = 1.5;
+const MATTERED: f64 = 1.2;
 
 /// What is believed at most.
 const FACTOR_MAX: f64 = 50.0;
@@ -152,9 +163,9 @@ pub(crate) struct RowWork {
     /// Rows applied in the block under way, whoever wrote them.
     applied: BTreeMap<Written, f64>,
     block_began: Option<MonoTime>,
-    /// At the end of the block before this one; and for how many blocks it has grown since nothing was applied.
+    /// At the end of the block before this one; and for how long it has grown since nothing was applied.
     lag: Duration,
-    stands: u32,
+    stood_for: Duration,
     looked_at: MonoTime,
     blocks: u32,
 }
@@ -183,8 +194,8 @@ impl RowWork {
         }
     }
 
-    /// The appliers of a replica were looked at while the lag was this.
-    pub(crate) fn looked(&mut self, now: MonoTime, lag: Duration, seen: &Appliers<'_>) {
+    /// The appliers of a replica were looked at.
+    pub(crate) fn looked(&mut self, now: MonoTime, behind: Behind, seen: &Appliers<'_>) {
         let began = *self.block_began.get_or_insert(now);
         self.looked_at = now;
         // Where commits keep their order, who is alone at work holds up all others: it is one moment of the
@@ -196,8 +207,8 @@ impl RowWork {
         }
         if now.saturating_since(began) >= BLOCK {
             self.block_began = Some(now);
-            self.note_standing(lag, now.saturating_since(began));
-            self.end_block(now, lag);
+            self.note_standing(behind, now.saturating_since(began));
+            self.end_block(now, behind.lag);
         }
     }
 
@@ -259,13 +270,15 @@ impl RowWork {
     }
 
     /// While nothing at all is applied, the lag grows as time goes by. An applier that stands at one row for a minute,
-    /// for a lock that a reader of the replica holds or for its disk, is not seen at it six hundred times.
-    fn note_standing(&mut self, lag: Duration, since: Duration) {
+    /// for a lock that a reader of the replica holds or for its disk, is not seen at it six hundred times. So it grows
+    /// while one large statement is applied: for as long as that may take, nothing stands.
+    fn note_standing(&mut self, behind: Behind, since: Duration) {
+        let Behind { lag, applies_for } = behind;
         let grew = lag.saturating_sub(self.lag);
         self.lag = lag;
         let stands = grew >= since.mul_f64(STANDS);
-        self.stands = if stands { self.stands.saturating_add(1) } else { 0 };
-        if self.stands > STANDS_BLOCKS {
+        self.stood_for = if stands { self.stood_for.saturating_add(since) } else { Duration::ZERO };
+        if self.stood_for > applies_for.saturating_add(STANDS_FOR) {
             self.met.clear();
             self.between = 0.0;
         }

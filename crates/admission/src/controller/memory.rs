@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::Controller;
+use crate::pace::Pace;
+use crate::row_work::Behind;
 use crate::{Appliers, Learned, MonoTime, Pacing, RowWorkView, Written};
 
 impl Controller {
@@ -50,7 +52,8 @@ impl Controller {
         if adaptive.learns_row_costs {
             let lag = self.signal(adaptive.lag, now).and_then(|signal| signal.value);
             let lag = Duration::try_from_secs_f64(lag.unwrap_or(0.0)).unwrap_or_default();
-            self.row_work.looked(now, lag, seen);
+            let applies_for = self.pace.as_ref().map_or(Duration::ZERO, Pace::applies_for);
+            self.row_work.looked(now, Behind { lag, applies_for }, seen);
         }
     }
 

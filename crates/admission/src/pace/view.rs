@@ -44,6 +44,20 @@ impl Pace {
         PaceView { service: self.service(), oversize: self.oversize, flows: flows.collect() }
     }
 
+    /// How long the lag takes to fall by so many seconds, where it is highest.
+    pub(crate) fn falls_in(&self, excess: f64) -> Duration {
+        let falls = self.flows_that_count().map(|flow| flow.falls_in(&self.ledger, excess));
+        let longest = falls.max_by(f64::total_cmp).unwrap_or(excess);
+        Duration::try_from_secs_f64(longest).unwrap_or_default()
+    }
+
+    /// How long what has completed and is not applied takes, where that is longest.
+    pub(crate) fn applies_for(&self) -> Duration {
+        let applies = self.flows_that_count().map(|flow| flow.applies_for(&self.ledger));
+        let longest = applies.max_by(f64::total_cmp).unwrap_or(0.0);
+        Duration::try_from_secs_f64(longest).unwrap_or_default()
+    }
+
     /// Counts work that no window holds.
     pub(super) fn count_oversize(&mut self, cost: f64) {
         let aim = self.aim();

@@ -1,6 +1,6 @@
 //! What was told of one kind of rows, what was seen of it, and how certain that is.
 
-use super::{CERTAIN, FACTOR_MAX, MATTERS, MEMORY, STEP, UNCERTAIN};
+use super::{CERTAIN, FACTOR_MAX, MATTERED, MATTERS, MEMORY, STEP, UNCERTAIN};
 
 /// Looks that are believed beforehand: as many as rows of the mean would have had.
 const BELIEVED: f64 = 4.0;
@@ -118,7 +118,8 @@ impl Account {
         let off = (self.looks - expected).abs() / deviation;
         self.certain = off >= if self.certain { UNCERTAIN } else { CERTAIN };
         let factor = (self.looks + BELIEVED) / (expected + BELIEVED);
-        let matters = !(1.0 / MATTERS..=MATTERS).contains(&factor);
+        let least = if (self.wanted - 1.0).abs() > 0.0 { MATTERED } else { MATTERS };
+        let matters = !(1.0 / least..=least).contains(&factor);
         if self.certain && matters { factor.clamp(1.0 / FACTOR_MAX, FACTOR_MAX) } else { 1.0 }
     }
 

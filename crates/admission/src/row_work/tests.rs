@@ -12,6 +12,7 @@ struct Lab {
     work: RowWork,
     now: MonoTime,
     lag: Duration,
+    applies_for: Duration,
     keep_order: bool,
 }
 
@@ -21,6 +22,7 @@ impl Lab {
             work: RowWork::default(),
             now: MonoTime::ZERO,
             lag: Duration::ZERO,
+            applies_for: Duration::ZERO,
             keep_order: true,
         };
         lab.look(None);
@@ -35,7 +37,8 @@ impl Lab {
 
     fn look_at(&mut self, busy: &[Applying<'_>]) {
         let seen = Appliers { busy, keep_order: self.keep_order };
-        self.work.looked(self.now, self.lag, &seen);
+        let behind = Behind { lag: self.lag, applies_for: self.applies_for };
+        self.work.looked(self.now, behind, &seen);
         self.now = self.now.saturating_add(Duration::from_millis(100));
     }
 
@@ -184,6 +187,44 @@ fn an_applier_that_stands_is_seen_once() {
             assert_eq!(lab.factors(), (1.0, 1.0), "{stands} s");
         }
     }
+}
+
+#[test]
+fn a_factor_that_is_in_force_stays_so_a_little_below_where_it_began() {
+    let mut lab = Lab::new();
+    lab.runs(120, (1.0, 1.0), 6);
+    assert_eq!(lab.factors(), (1.0, 1.0), "1.2 and 0.8 do not matter");
+    lab.runs(120, (1.0, 1.0), 8);
+    assert!(lab.factors().1 < 0.6, "{:?}", lab.factors());
+    lab.runs(240, (1.0, 1.0), 6);
+    assert!((0.7..0.9).contains(&lab.factors().1), "{:?}", lab.factors());
+    lab.runs(240, (1.0, 1.0), 5);
+    assert_eq!(lab.factors(), (1.0, 1.0));
+}
+
+#[test]
+fn a_large_statement_that_is_applied_is_no_applier_that_stands() {
+    let run = |applies_for: u64| {
+        let mut lab = Lab::new();
+        for _ in 0..30 {
+            // Ten seconds' work at once, and as many rows one by one.
+            lab.work.told(Some(DEAR), 1_000.0);
+            lab.applies_for = Duration::from_secs(applies_for);
+            for n in 0..100 {
+                lab.lag = Duration::from_millis(100) * n;
+                lab.look(Some((&[DEAR.table], Some(WriteKind::Delete))));
+            }
+            lab.lag = Duration::ZERO;
+            lab.applies_for = Duration::ZERO;
+            lab.runs(10, (0.0, 10.0), 0);
+        }
+        let dear = lab.work.view(2).into_iter().find(|of| of.written == DEAR);
+        (lab.factors(), dear.map_or(0.0, |of| of.looks))
+    };
+    let (factors, all) = run(10);
+    assert_eq!(factors, (1.0, 1.0));
+    let (_, some) = run(0);
+    assert!(some < all / 2.0, "what takes longer than it was to take does not count: {some} {all}");
 }
 
 #[test]

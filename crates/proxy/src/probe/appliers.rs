@@ -13,6 +13,7 @@ use std::time::Duration;
 use admission::{Appliers, Applying, TableKey, WriteKind};
 use mysql_async::Row;
 use policy::table_key;
+use rand::RngExt as _;
 
 use self::rows::AppliedRows;
 use super::answer::{number, text};
@@ -49,9 +50,12 @@ const TABLE_ROWS: &str = "wait/io/table/sql/handler";
 const RIGHTS: &str = "SELECT 1 FROM performance_schema.threads, performance_schema.metadata_locks, \
     performance_schema.table_io_waits_summary_by_table LIMIT 0";
 
-/// The type of the object is not asked for: the server would look locks up by it.
+/// The type of the object is not asked for: the server would look locks up by it. That an applier waits for the lock
+/// of a row is in no state; that somebody does is a number that takes no right.
 const QUESTION: &str = "SELECT STRAIGHT_JOIN t.THREAD_ID, t.NAME, t.PROCESSLIST_STATE, \
-    m.OBJECT_TYPE, m.LOCK_TYPE, m.LOCK_STATUS, m.OBJECT_SCHEMA, m.OBJECT_NAME \
+    m.OBJECT_TYPE, m.LOCK_TYPE, m.LOCK_STATUS, m.OBJECT_SCHEMA, m.OBJECT_NAME, \
+    (SELECT VARIABLE_VALUE FROM performance_schema.global_status \
+     WHERE VARIABLE_NAME = 'Innodb_row_lock_current_waits') \
     FROM performance_schema.threads t \
     LEFT JOIN performance_schema.metadata_locks m ON m.OWNER_THREAD_ID = t.THREAD_ID \
     WHERE t.NAME IN ('thread/sql/replica_worker', 'thread/sql/replica_sql', \
@@ -59,6 +63,9 @@ const QUESTION: &str = "SELECT STRAIGHT_JOIN t.THREAD_ID, t.NAME, t.PROCESSLIST_
 
 /// How often the rows of tables are counted: in looks.
 const LOOKS_PER_COUNT: u32 = 20;
+
+/// What one that is busy is at.
+type At = (Vec<TableKey>, Option<WriteKind>);
 
 /// One applier.
 #[derive(Debug, Default, PartialEq)]
@@ -86,7 +93,8 @@ impl Counted {
 
 /// Looks at one replica's appliers until it is dropped.
 pub(super) async fn watch(target: ProbeTarget) {
-    let mut rhythm = target.site.rhythm(target.probe.probe_interval.max(INTERVAL_MIN), SLOW);
+    let interval = target.probe.probe_interval.max(INTERVAL_MIN);
+    let mut rhythm = target.site.rhythm(interval, SLOW);
     let mut health = target.health(Purpose::Appliers);
     let mut counting = target.health(Purpose::AppliedRows);
     let mut link = target.link(PROBE_TIMEOUT);
@@ -96,6 +104,7 @@ pub(super) async fn watch(target: ProbeTarget) {
     let mut looks = 0_u32;
     loop {
         rhythm.beat().await;
+        tokio::time::sleep(at_any_time_of(interval)).await;
         if !can_tell {
             match why_silent(&mut link).await {
                 Ok(told) => {
@@ -152,6 +161,12 @@ pub(super) async fn watch(target: ProbeTarget) {
     }
 }
 
+/// When in its interval a look is taken. In step with the probes it would meet what these have just let in, and with
+/// a job that writes ten times a second always or never what that writes.
+fn at_any_time_of(interval: Duration) -> Duration {
+    interval.mul_f64(rand::rng().random_range(0.0..1.0))
+}
+
 /// How long nothing is asked behind this.
 fn pause(error: &ProbeError) -> Duration {
     if health::is_denied(error) { CANNOT_TELL } else { FAILED }
@@ -184,8 +199,12 @@ async fn look(
     replica: &mut Link,
     counted: &mut Counted,
 ) -> Result<(), ProbeError> {
-    let appliers = appliers(&replica.rows(QUESTION).await?);
-    take_in(target, &appliers);
+    let rows = replica.rows(QUESTION).await?;
+    let appliers = appliers(&rows);
+    // Who an applier stands at for somebody's lock is no dearer.
+    let is_free = row_lock_waits(&rows) == 0;
+    let busy = appliers.iter().filter(|applier| is_free && applier.is_busy());
+    take_in(target, &appliers, busy.map(Applier::at).collect());
     for (schema, table) in appliers.iter().flat_map(|applier| &applier.tables) {
         counted.rows.meet(schema, table);
     }
@@ -209,10 +228,13 @@ async fn count(
     Ok(())
 }
 
-fn take_in(target: &ProbeTarget, appliers: &[Applier]) {
+/// Sessions of the replica that wait for the lock of a row.
+fn row_lock_waits(rows: &[Row]) -> u64 {
+    rows.first().and_then(|row| row.as_ref(8)).and_then(number).unwrap_or(0)
+}
+
+fn take_in(target: &ProbeTarget, appliers: &[Applier], busy: Vec<At>) {
     let cluster = &target.site.cluster;
-    let busy: Vec<(Vec<TableKey>, Option<WriteKind>)> =
-        appliers.iter().filter(|applier| applier.is_busy()).map(Applier::at).collect();
     let seen: Vec<Applying<'_>> =
         busy.iter().map(|(tables, kind)| Applying { tables, kind: *kind }).collect();
     for (schema, table) in appliers.iter().flat_map(|applier| &applier.tables) {
@@ -256,7 +278,7 @@ impl Applier {
         !self.state.starts_with("Waiting ") && (self.is_worker || !self.tables.is_empty())
     }
 
-    fn at(&self) -> (Vec<TableKey>, Option<WriteKind>) {
+    fn at(&self) -> At {
         let key =
             |(schema, table): &(String, String)| table_key(schema.as_bytes(), table.as_bytes());
         let kind = match self.state.as_str() {

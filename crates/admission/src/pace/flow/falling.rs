@@ -28,8 +28,12 @@ impl Flow {
         if self.slope <= -FALLS {
             return excess / -self.slope;
         }
-        let backlog = (ledger.completed() - self.acked).max(0.0);
         let per_s = if self.delivered > 0.0 { self.delivered.min(self.rate) } else { self.rate };
-        excess.max(backlog / per_s)
+        excess.max(ledger.unacknowledged(self.acked) / per_s)
+    }
+
+    /// How long what was admitted and is not applied takes, in seconds.
+    pub(in crate::pace) fn applies_for(&self, ledger: &Ledger) -> f64 {
+        ledger.unacknowledged(self.acked) / self.rate
     }
 }
