@@ -32,6 +32,9 @@ const LOOKING_FEW: f64 = 0.4;
 /// Heartbeats by which the way is measured.
 const HEARTBEATS: f64 = 3.0;
 
+/// And for so many times what a large statement takes: one of them may be applied all the while.
+const LUMPS: f64 = 4.0;
+
 /// A drain is given up after so many times what it should take.
 const PATIENCE: f64 = 3.0;
 
@@ -58,6 +61,8 @@ pub(super) struct Age {
     pub(super) threshold: f64,
     /// What acknowledging takes.
     pub(super) acknowledging: f64,
+    /// What the usual large statement takes.
+    pub(super) lump: f64,
     /// Rows a second.
     pub(super) rate: f64,
     /// Somebody waited most of the time.
@@ -149,7 +154,7 @@ impl Base {
             self.go_on(age, told);
         } else if self.is_doubted(age) {
             let drains_for = (age.about - least).max(0.0) / (1.0 - DRAINS);
-            let watches_for = age.most + (HEARTBEATS + 1.0) * age.acknowledging;
+            let watches_for = age.most + (heartbeats(age) + 1.0) * age.acknowledging;
             self.drain = Some(Drain {
                 drained_at: later(age.at, drains_for),
                 seen: 0.0,
@@ -185,7 +190,7 @@ impl Base {
         }
         drain.seen += 1.0;
         drain.least = drain.least.min(age.most);
-        if drain.seen < HEARTBEATS {
+        if drain.seen < heartbeats(age) {
             return;
         }
         self.least = Some(drain.least.min(MOST * age.threshold));
@@ -204,6 +209,59 @@ impl Base {
     }
 }
 
+/// Heartbeats by which the way is measured.
+fn heartbeats(age: &Age) -> f64 {
+    HEARTBEATS.max((LUMPS * age.lump / age.acknowledging).ceil())
+}
+
 fn later(at: MonoTime, seconds: f64) -> MonoTime {
     at.saturating_add(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> MonoTime {
+        MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
+    }
+
+    /// A heartbeat of this age is seen, where everybody waits and a large statement takes so long.
+    fn see(base: &mut Base, ms: u64, age_ms: u32, lump: f64) {
+        let seconds = f64::from(age_ms) / 1_000.0;
+        base.handle(&Age {
+            at: at(ms),
+            committed_at: at(ms.saturating_sub(age_ms.into())),
+            most: seconds,
+            about: seconds,
+            aim: 0.15,
+            threshold: 5.0,
+            acknowledging: 0.35,
+            lump,
+            rate: 1_000.0,
+            limited: true,
+        });
+    }
+
+    /// The way as it is known after twelve seconds of which eleven had a lag of 1.3 s, and after one heartbeat more that
+    /// takes no longer than the way.
+    fn after_a_lag(lump: f64) -> (f64, f64) {
+        let mut base = Base::new(at(0));
+        for ms in (0..12_000).step_by(250) {
+            see(&mut base, ms, if ms < 1_000 { 200 } else { 1_300 }, lump);
+        }
+        let before = base.seconds(0.0);
+        see(&mut base, 12_000, 210, lump);
+        (before, base.seconds(0.0))
+    }
+
+    #[test]
+    fn the_way_is_longer_when_a_drain_has_shown_that_no_queue_stood() {
+        assert_eq!(after_a_lag(0.0), (1.3, 0.21));
+    }
+
+    #[test]
+    fn a_large_statement_that_is_applied_while_a_queue_is_drained_is_no_longer_way() {
+        assert_eq!(after_a_lag(1.3), (0.2, 0.2));
+    }
 }

@@ -362,6 +362,7 @@ impl Flow {
             aim: self.allowed(aim) + self.alone(aim),
             threshold: aim.threshold,
             acknowledging: acknowledging(aim),
+            lump: self.lump_time(aim),
             rate: self.rate,
             limited: limited_for >= MOSTLY * since,
         });
