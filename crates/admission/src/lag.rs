@@ -14,7 +14,7 @@
 //!   time), or a replica that still shows a former run's number would look caught up.
 //!
 //! Who counts ([`ReplicaState`]). Left out are replicas that are unreachable (no good probe for
-//! `stale_after`), delayed on purpose, or that have never caught up since they appeared: a replica
+//! `stale_after`, or the server is the primary), delayed on purpose, or that have never caught up since they appeared: a replica
 //! being restored must not block a cluster for hours. A replica that was counted and comes back
 //! keeps its standing, and so blocks at once if it lags, unless it was gone for more than
 //! [`RETURNS_WITHIN`] or is further behind than its absence explains: then it was rebuilt, and
@@ -164,6 +164,14 @@ impl LagTracker {
     pub fn handle_replica_unreachable(&mut self, now: MonoTime, key: ReplicaKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.probe_failed(now);
+        }
+    }
+
+    /// The server is no replica: it is the primary by now, or counts under another name. It does not
+    /// count from now until it answers as a replica.
+    pub fn handle_no_replica(&mut self, now: MonoTime, key: ReplicaKey) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.is_no_replica(now);
         }
     }
 

@@ -32,7 +32,7 @@ pub struct ReplicaView {
 ///
 /// ```text
 ///   DelayedOnPurpose   its delay is configured
-///   Unreachable        no good probe for stale_after
+///   Unreachable        no good probe for stale_after, or the server is no replica
 ///   ApplierStopped, ReceiverStopped
 ///                      its server says so; whether it counts is what the rest says
 ///   NoData             it answers, but there is no lag to be told
@@ -44,7 +44,7 @@ pub struct ReplicaView {
 pub enum ReplicaState {
     /// Its lag counts.
     Counted,
-    /// No good probe within `stale_after`.
+    /// No good probe within `stale_after`, or its server is no replica.
     Unreachable,
     /// Has not been below its threshold since it appeared.
     NeverCaughtUp,
@@ -83,6 +83,8 @@ pub(super) struct Replica {
     measure: Measure,
     /// The first failed probe since the last good one.
     failed_since: Option<MonoTime>,
+    /// It was found to be no replica then, and has not answered as one since.
+    no_replica_since: Option<MonoTime>,
     /// What its server says is stopped, and since when it is known.
     stopped: Option<(StoppedThread, MonoTime)>,
     /// When its replication ran again, or its lag was known again.
@@ -135,6 +137,7 @@ impl Replica {
             belief: Belief::CatchingUp { since: now },
             measure: Measure::None,
             failed_since: None,
+            no_replica_since: None,
             stopped: None,
             recovered_at: now,
             appliers: 1,
@@ -251,6 +254,10 @@ impl Replica {
         self.failed_since = self.failed_since.or(Some(now));
     }
 
+    pub(super) fn is_no_replica(&mut self, now: MonoTime) {
+        self.no_replica_since = self.no_replica_since.or(Some(now));
+    }
+
     pub(super) fn delayed_on_purpose(&mut self, now: MonoTime, delayed: bool) {
         match (delayed, self.delayed_since) {
             (true, None) => self.delayed_since = Some(now),
@@ -280,6 +287,7 @@ impl Replica {
         self.probed_at = Some(now.max(before));
         self.asked_at = self.asking_since.take().map(|asked| asked.min(now));
         self.failed_since = None;
+        self.no_replica_since = None;
         now.saturating_since(before)
     }
 
@@ -304,8 +312,12 @@ impl Replica {
         }
     }
 
-    /// Since when it counts as unreachable: no good probe for long, or never one and a failure.
+    /// Since when it counts as unreachable: no good probe for long, or never one and a failure; or
+    /// no replica is there.
     fn unreachable_since(&self, now: MonoTime, config: &LagConfig) -> Option<MonoTime> {
+        if self.no_replica_since.is_some() {
+            return self.no_replica_since;
+        }
         let heard_at = self.probed_at.unwrap_or(self.appeared_at);
         let silent = now.saturating_since(heard_at) > config.stale_after;
         match (self.probed_at, self.failed_since) {

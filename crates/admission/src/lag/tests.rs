@@ -3,6 +3,8 @@
 use super::heartbeats::HEARTBEATS_MAX;
 use super::*;
 
+mod promoted;
+
 const A: ReplicaKey = ReplicaKey(1);
 const B: ReplicaKey = ReplicaKey(2);
 const C: ReplicaKey = ReplicaKey(3);

@@ -11,7 +11,7 @@ use super::health::Purpose;
 use super::heartbeat::Heartbeat;
 use super::order::Acknowledgements;
 use super::replication::{Dialect, Replication};
-use super::{PROBE_TIMEOUT, ProbeTarget};
+use super::{PROBE_TIMEOUT, ProbeTarget, Site};
 use crate::board::{ProbeError, ReplicationStatus};
 use crate::link::Link;
 
@@ -44,6 +44,7 @@ pub(super) async fn watch(target: ProbeTarget) {
             && let Some(why) = target.site.cluster.probes.is_no_replica(&target.server, listed)
         {
             answer = Err(ProbeError::Unusable(why));
+            note_no_replica(&target.site, &target.server);
         }
         health.note(&answer);
         take_in(&target, &answer);
@@ -129,6 +130,22 @@ fn note_asked(target: &ProbeTarget) {
     cluster
         .probes
         .on_replica(&target.server, |tracker, key| tracker.handle_replica_asked(now, key));
+}
+
+/// Does not count the replicas of the file that are none: the primary would be behind with what is
+/// written to itself.
+pub(super) fn note_no_replicas(site: &Site) {
+    let listed = &site.policy.replicas;
+    for replica in listed {
+        if site.cluster.probes.is_no_replica(replica, listed).is_some() {
+            note_no_replica(site, replica);
+        }
+    }
+}
+
+fn note_no_replica(site: &Site, replica: &str) {
+    let now = site.cluster.now();
+    site.cluster.probes.on_replica(replica, |tracker, key| tracker.handle_no_replica(now, key));
 }
 
 fn take_in(target: &ProbeTarget, answer: &Result<LagAnswer, ProbeError>) {

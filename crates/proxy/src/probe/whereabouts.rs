@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::ProbeTarget;
 use super::answer::text;
+use super::replica::note_no_replicas;
 use super::source::SourceIdentity;
 use crate::board::ProbeError;
 use crate::link::Link;
@@ -105,6 +106,7 @@ pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
         known = Some(found.name.clone());
         cluster.probes.note_primary(found);
         cluster.probes.primary_moved();
+        note_no_replicas(&target.site);
         cluster.explainer.primary_moved();
         moved.send_replace(());
     }

@@ -61,6 +61,8 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
             }
             Flavour::MariaDb => &["STOP SLAVE", "RESET SLAVE ALL"],
         };
+        old.run_sql(&["SET GLOBAL read_only = 1"]).await.unwrap();
+        servers.wait_in_sync(SOON).await.unwrap();
         new.run_sql(promotes).await.unwrap();
         new.run_sql(&["SET GLOBAL read_only = 0"]).await.unwrap();
         name.leads_to.send_replace(new.addr());
@@ -70,6 +72,7 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
         let written = || async { Ok(numbers(new, beats).await? > before) };
         wait_until("heartbeats are written there", SOON, written).await.unwrap();
         super::wait_for_log(&sluice, "leads to another server now").await;
+        old.run_sql(&["SET GLOBAL read_only = 0"]).await.unwrap();
         let last = numbers(old, beats).await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(numbers(old, beats).await.unwrap(), last, "where no client writes");
@@ -80,5 +83,9 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
         assert!(page.contains("it is the primary itself"), "{page}");
         let shut = |metrics: &Metrics| !super::is_open(metrics);
         sluice.wait_for_metrics("no replica, no lag", SOON, shut).await.unwrap();
+        let log = sluice.log().unwrap();
+        for lags in ["a gate shuts: the signal is at or over", "lag counts again"] {
+            assert!(!log.contains(lags), "behind what is written to itself: {log}");
+        }
     }
 }
