@@ -33,6 +33,7 @@ async fn mysql_names_who_goes_around_and_whose_lock_heartbeats_wait_for() {
     locks_are_named(&servers, &sluice, &[GLOBAL], "(mydumper, user admin)").await;
     let share = who_goes_around_is_named(&sluice).await;
     assert!(share.is_some_and(|share| share > 0.4 && share < 0.6), "{share:?}");
+    a_lock_is_no_cause_once_it_is_gone(&servers, &sluice).await;
     // An edit begins the probes anew, and they know what they knew.
     let config = config.cluster("bypass: { interval: 5s, ignore_users: [etl] }");
     sluice.write_config(&config.render()).unwrap();
@@ -56,6 +57,7 @@ async fn mariadb_names_who_goes_around_and_whose_lock_heartbeats_wait_for() {
     is_told(&sluice, "the heartbeat waits for nobody's lock any more").await;
     servers.primary.run_sql(&["INSTALL SONAME 'metadata_lock_info'"]).await.unwrap();
     locks_are_named(&servers, &sluice, &[GLOBAL, TABLE], "(user admin)").await;
+    a_lock_is_no_cause_once_it_is_gone(&servers, &sluice).await;
     assert_eq!(who_goes_around_is_named(&sluice).await, None);
 }
 
@@ -102,6 +104,24 @@ async fn locks_are_named(
         is_blocked(sluice, &[]).await;
         wait_for_signal(sluice, "lag", 1.0).await.unwrap();
     }
+}
+
+/// A switchover takes the lock, and leaves the server read only: the lock was the cause for as long as that.
+async fn a_lock_is_no_cause_once_it_is_gone(servers: &Topology, sluice: &SluiceProcess) {
+    let mut holder = dumper(servers).await;
+    run(&mut holder, "FLUSH TABLES WITH READ LOCK").await;
+    is_blocked(sluice, &["global_read"]).await;
+    // Its heartbeat is given up meanwhile, and the next one is not begun.
+    tokio::time::sleep(A_WHILE).await;
+    run(&mut holder, "SET GLOBAL read_only = 1").await;
+    run(&mut holder, "UNLOCK TABLES").await;
+    is_blocked(sluice, &[]).await;
+    let read_only = || async { Ok(sluice.http_get("/readyz").await?.body.contains("read_only")) };
+    wait_until("what it is by now is told", SOON, read_only).await.unwrap();
+    let ready = sluice.http_get("/readyz").await.unwrap().body;
+    assert!(!ready.contains("lock"), "{ready}");
+    run(&mut holder, "SET GLOBAL read_only = 0").await;
+    wait_for_signal(sluice, "lag", 1.0).await.unwrap();
 }
 
 /// A session that goes around Sluice and calls itself a dump.

@@ -58,7 +58,7 @@ impl Lookout {
             let found = tokio::select! {
                 biased;
                 answer = &mut written => {
-                    if answer.is_ok() {
+                    if answer.as_ref().map_or_else(ended_by, |_| true) {
                         self.tell(target, None);
                     }
                     return answer;
@@ -74,8 +74,13 @@ impl Lookout {
         }
     }
 
+    /// No heartbeat was begun, for another reason than what the last one waited for.
+    pub(super) fn is_not_begun(&mut self, target: &ProbeTarget) {
+        self.tell(target, None);
+    }
+
     /// Waits while the heartbeat that was given up is known to wait. It is told to be over when the
-    /// next one is written: servers end sessions that were left, waits and all.
+    /// next one ends, or is not begun: servers end sessions that were left, waits and all.
     pub(super) async fn until_free(&mut self, target: &ProbeTarget) {
         while self.told.is_some() {
             tokio::time::sleep(LOOK_INTERVAL).await;
@@ -150,6 +155,19 @@ impl Lookout {
         Ok(Some(HeartbeatBlocked { lock, holder }))
     }
 }
+
+/// Whether a heartbeat that failed waits for nobody's lock any more. One that was given up, or whose
+/// session was ended, says nothing of the lock.
+fn ended_by(error: &ProbeError) -> bool {
+    match error {
+        ProbeError::Refused { code, .. } => *code != ER_LOCK_WAIT_TIMEOUT,
+        ProbeError::NoPassword(_) | ProbeError::Unencrypted(_) | ProbeError::Unusable(_) => true,
+        ProbeError::TimedOut | ProbeError::Lost(_) => false,
+    }
+}
+
+/// `ER_LOCK_WAIT_TIMEOUT`
+const ER_LOCK_WAIT_TIMEOUT: u16 = 1205;
 
 /// The lock behind a state of the process list, if the session waits for one of somebody else's.
 fn lock_of(state: &str) -> Option<BlockingLock> {
@@ -235,6 +253,20 @@ fn holder_in(row: &Row) -> Option<LockHolder> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heartbeat_that_is_refused_waits_for_no_lock_unless_it_has_waited_too_long_for_it() {
+        let refused = |code| ProbeError::Refused { code, message: String::new() };
+        let lost = ProbeError::Lost("the connection was killed".to_owned());
+        for (error, is_over) in [
+            (refused(1290), true),
+            (refused(1205), false),
+            (ProbeError::TimedOut, false),
+            (lost, false),
+        ] {
+            assert_eq!(ended_by(&error), is_over, "{error:?}");
+        }
+    }
 
     #[test]
     fn only_waits_for_what_others_hold_are_a_cause() {

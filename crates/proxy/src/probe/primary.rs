@@ -46,7 +46,9 @@ async fn write_heartbeats(target: ProbeTarget) {
         rhythm.beat().await;
         let seq = board.next_seq();
         let mut written = ask_if_writable(&mut link).await;
-        if written.is_ok() {
+        if written.is_err() {
+            lookout.is_not_begun(&target);
+        } else {
             target
                 .site
                 .cluster
