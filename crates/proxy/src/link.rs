@@ -100,6 +100,19 @@ impl OwnLinks {
     }
 }
 
+/// What a member of a group shows (`group_replication_consistency`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// With BEFORE a reader waits until all that came before it is applied.
+    AsTheServerSays,
+    /// What is applied by now: how far that is behind is what is asked.
+    AtOnce,
+}
+
+/// Servers that do not have the variable skip the comment; one alone would be no statement.
+const READ_AT_ONCE: &str =
+    "SET autocommit = 1 /*!80014 , SESSION group_replication_consistency = 'EVENTUAL' */";
+
 /// One connection to one server.
 pub(crate) struct Link {
     /// `host:port` or `unix:/path`.
@@ -113,6 +126,7 @@ pub(crate) struct Link {
     conn: Option<Conn>,
     connection_id: ConnectionId,
     noted_in: Option<Arc<OwnLinks>>,
+    reads: Reads,
     retry: Retry,
     /// The account that the server has chosen, in quotes, once a right of it was missing.
     known_as: Option<String>,
@@ -133,6 +147,7 @@ impl Link {
             conn: None,
             connection_id: ConnectionId::default(),
             noted_in: None,
+            reads: Reads::AsTheServerSays,
             retry: Retry::default(),
             known_as: None,
             uptime: None,
@@ -149,6 +164,12 @@ impl Link {
     /// The same, whose connections are known to be Sluice's own.
     pub(crate) fn noted_in(mut self, links: &Arc<OwnLinks>) -> Self {
         self.noted_in = Some(Arc::clone(links));
+        self
+    }
+
+    /// The same, whose reads do not wait for what a member of a group has not applied yet.
+    pub(crate) fn reading_at_once(mut self) -> Self {
+        self.reads = Reads::AtOnce;
         self
     }
 
@@ -272,13 +293,20 @@ impl Link {
                 ServerAddress::Unix(_) => None,
             };
             let encrypted = self.options(password.as_deref()).ssl_opts(ssl);
-            match Conn::new(encrypted).await {
+            let mut conn = match Conn::new(encrypted).await {
                 Err(error) if encryption.may_do_without(&error) => {
                     Conn::new(self.options(password.as_deref())).await
                 }
                 conn => conn,
             }
-            .map_err(|error| probe_error(error, &self.server))
+            .map_err(|error| probe_error(error, &self.server))?;
+            if self.reads == Reads::AtOnce
+                && let Err(error) = conn.query_drop(READ_AT_ONCE).await
+            {
+                // Only a member of a group reads otherwise.
+                tracing::debug!(server = self.server, %error, "reads are as the server says");
+            }
+            Ok(conn)
         };
         tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
     }

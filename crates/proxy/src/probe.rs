@@ -310,7 +310,8 @@ impl ProbeTarget {
         if self.server == self.site.policy.primary {
             link.noted_in(&self.site.cluster.probes.own_links)
         } else {
-            link
+            // A reading that waits until the lag is gone tells none.
+            link.reading_at_once()
         }
     }
 

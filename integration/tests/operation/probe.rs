@@ -12,6 +12,7 @@ use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
 mod channels;
+mod query;
 mod untold;
 mod whereabouts;
 
@@ -361,20 +362,6 @@ async fn lag_may_come_from_the_replicas_status() {
         servers.replicas.first_mut().unwrap().lag_stop().await.unwrap();
         wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     }
-}
-
-#[tokio::test]
-async fn lag_may_come_from_a_query() {
-    let servers = Topology::mysql(1).await.unwrap();
-    let made =
-        ["CREATE TABLE sluice.told (behind DECIMAL(6,3))", "INSERT INTO sluice.told VALUES (0.25)"];
-    servers.primary.run_sql(&made).await.unwrap();
-    let query = "source: { query: \"SELECT behind FROM sluice.told\" }";
-    let sluice = start_with_probe(&servers, query).await;
-    let told = |metrics: &Metrics| lag(metrics, "").is_some_and(|lag| is(lag, 0.25));
-    sluice.wait_for_metrics("a quarter of a second", SOON, told).await.unwrap();
-    servers.primary.run_sql(&["UPDATE sluice.told SET behind = 12.5"]).await.unwrap();
-    wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
 }
 
 #[tokio::test]

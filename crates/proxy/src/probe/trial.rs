@@ -142,6 +142,10 @@ async fn visit(policy: Arc<ClusterPolicy>, place: usize, server: Arc<str>) -> (u
     let limit = policy.connect_timeout;
     let Some(probe) = &policy.probe else { return (place, greet(visited, limit).await) };
     let link = Link::new(&server, ProbeAccount::of(probe, &policy.backend_tls), limit);
+    let link = match role {
+        Role::Primary => link,
+        Role::Replica => link.reading_at_once(),
+    };
     let mut visit = Visit { policy: &policy, probe, link, visited };
     let asked = tokio::time::timeout(limit.saturating_mul(WHOLE_TRIAL), visit.ask()).await;
     let error = match asked {
