@@ -30,7 +30,7 @@ use self::tables::TableNames;
 use crate::link::OwnLinks;
 use crate::probe::{BypassMemory, GtidSet};
 
-pub use self::blocked::{BlockingLock, HeartbeatBlocked, LockHolder};
+pub use self::blocked::{BlockingLock, CommitWait, HeartbeatBlocked, LockHolder};
 pub use self::bypass::{BypassReading, BypassUser};
 pub use self::error::{Contact, ProbeError};
 pub use self::order::CommitOrder;
@@ -76,7 +76,7 @@ struct Observations {
     settings_asked: bool,
     /// What else is known of the replicas of now.
     news: BTreeMap<Arc<str>, ReplicaNews>,
-    /// Whose lock the heartbeat waits for, and since when.
+    /// What the heartbeat waits for, and since when.
     heartbeat_blocked: Option<(HeartbeatBlocked, MonoTime)>,
     /// Who writes past Sluice.
     bypass: Option<BypassReading>,

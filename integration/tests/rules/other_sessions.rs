@@ -18,6 +18,7 @@ const SOON: Duration = Duration::from_secs(20);
 const A_WHILE: Duration = Duration::from_secs(6);
 
 const GLOBAL: [&str; 3] = ["FLUSH TABLES WITH READ LOCK", "a global read lock", "global_read"];
+const SEMI_SYNC: &str = "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'";
 const TABLE: [&str; 3] = ["LOCK TABLES sluice.heartbeat READ", "a lock on its table", "table"];
 
 #[tokio::test]
@@ -34,6 +35,8 @@ async fn mysql_names_who_goes_around_and_whose_lock_heartbeats_wait_for() {
     let share = who_goes_around_is_named(&sluice).await;
     assert!(share.is_some_and(|share| share > 0.4 && share < 0.6), "{share:?}");
     a_lock_is_no_cause_once_it_is_gone(&servers, &sluice).await;
+    servers.primary.run_sql(&[SEMI_SYNC]).await.unwrap();
+    a_commit_that_waits_is_named(&servers, &sluice, "rpl_semi_sync_source").await;
     // An edit begins the probes anew, and they know what they knew.
     let config = config.cluster("bypass: { interval: 5s, ignore_users: [etl] }");
     sluice.write_config(&config.render()).unwrap();
@@ -58,6 +61,7 @@ async fn mariadb_names_who_goes_around_and_whose_lock_heartbeats_wait_for() {
     servers.primary.run_sql(&["INSTALL SONAME 'metadata_lock_info'"]).await.unwrap();
     locks_are_named(&servers, &sluice, &[GLOBAL, TABLE], "(user admin)").await;
     a_lock_is_no_cause_once_it_is_gone(&servers, &sluice).await;
+    a_commit_that_waits_is_named(&servers, &sluice, "rpl_semi_sync_master").await;
     assert_eq!(who_goes_around_is_named(&sluice).await, None);
 }
 
@@ -124,6 +128,34 @@ async fn a_lock_is_no_cause_once_it_is_gone(servers: &Topology, sluice: &SluiceP
     wait_for_signal(sluice, "lag", 1.0).await.unwrap();
 }
 
+/// No replica acknowledges: the primary was said to be silent, and in it each heartbeat waited behind the one before.
+async fn a_commit_that_waits_is_named(servers: &Topology, sluice: &SluiceProcess, setting: &str) {
+    let primary = &servers.primary;
+    let for_long = format!("SET GLOBAL {setting}_timeout = 600000");
+    primary.run_sql(&[&for_long, &format!("SET GLOBAL {setting}_enabled = 1")]).await.unwrap();
+    let cause = "the heartbeat waits for the acknowledgement of a semi-synchronous replica";
+    is_told(sluice, cause).await;
+    is_blocked(sluice, &["semi_sync"]).await;
+    // A heartbeat is given up meanwhile.
+    tokio::time::sleep(A_WHILE).await;
+    let heartbeats = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+        WHERE USER = 'sluice' AND INFO LIKE 'UPDATE%'";
+    assert_eq!(numbers(primary, heartbeats).await.unwrap(), [1]);
+    let ready = sluice.http_get("/readyz").await.unwrap();
+    assert!(ready.status == 200 && ready.body.contains(cause), "{}", ready.body);
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    for silent in ["does not answer", "has not answered"] {
+        assert!(!ready.body.contains(silent) && !page.contains(silent), "{page}");
+    }
+    let server = primary.addr().to_string();
+    let up = sluice.metrics().await.unwrap().value("sluice_probe_up", &[("server", &server)]);
+    assert_eq!(up, Some(1.0));
+    primary.run_sql(&[&format!("SET GLOBAL {setting}_enabled = 0")]).await.unwrap();
+    is_told(sluice, "the heartbeat waits for no commit any more").await;
+    is_blocked(sluice, &[]).await;
+    wait_for_signal(sluice, "lag", 1.0).await.unwrap();
+}
+
 /// A session that goes around Sluice and calls itself a dump.
 async fn dumper(servers: &Topology) -> RawConn {
     let login = Login::new("admin").attribute("program_name", "mydumper");
@@ -144,7 +176,7 @@ async fn is_told(sluice: &SluiceProcess, words: &str) {
 async fn is_blocked(sluice: &SluiceProcess, locks: &[&str]) {
     let blocked = |metrics: &Metrics| {
         let by = |lock: &str| metrics.sum("sluice_heartbeat_blocked", &[("lock", lock)]);
-        ["global_read", "table"]
+        ["global_read", "table", "semi_sync", "group", "commit"]
             .iter()
             .all(|lock| is(by(lock), if locks.contains(lock) { 1.0 } else { 0.0 }))
     };

@@ -1,5 +1,6 @@
-//! Why no heartbeat is written: its write waits in the server for a lock of somebody's, which is
-//! neither lag nor a primary that is gone; or the primary is silent. Lag has no data then.
+//! Why no heartbeat is written: its write waits in the server for a lock of somebody's, or for its
+//! own commit, which is neither lag nor a primary that is gone; or the primary is silent. Lag has no
+//! data then.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,11 +12,33 @@ use crate::printable::Printable;
 
 /// What the heartbeat waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeartbeatBlocked {
-    /// For which kind of lock.
-    pub lock: BlockingLock,
-    /// Who holds it; none: the server does not say.
-    pub holder: Option<LockHolder>,
+pub enum HeartbeatBlocked {
+    /// A lock of another session.
+    Lock {
+        /// Which kind.
+        lock: BlockingLock,
+        /// Who holds it; none: the server does not say.
+        holder: Option<LockHolder>,
+    },
+    /// The end of its commit.
+    Commit(CommitWait),
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitWait {
+    /// The acknowledgement of a semi-synchronous replica.
+    Acknowledgement,
+    /// A majority of the group, which those that are reachable are not.
+    Majority {
+        /// So many members cannot be reached.
+        unreachable: u64,
+        /// Of so many.
+        members: u64,
+    },
+    /// The server does not say what: its disk, or members that have to apply it first
+    /// (`group_replication_consistency`).
+    Unnamed,
 }
 
 /// A lock that writes wait for.
@@ -38,16 +61,47 @@ pub struct LockHolder {
     pub program: Option<String>,
 }
 
-impl BlockingLock {
+impl HeartbeatBlocked {
     /// The value of the label `lock`.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::GlobalRead => "global_read",
-            Self::Table => "table",
+            Self::Lock { lock: BlockingLock::GlobalRead, .. } => "global_read",
+            Self::Lock { lock: BlockingLock::Table, .. } => "table",
+            Self::Commit(CommitWait::Acknowledgement) => "semi_sync",
+            Self::Commit(CommitWait::Majority { .. }) => "group",
+            Self::Commit(CommitWait::Unnamed) => "commit",
         }
     }
 
+    /// What it means, and what ends it.
+    pub(crate) const fn advice(&self) -> &'static str {
+        match self {
+            Self::Lock { .. } => {
+                "the lag has no data meanwhile, and gates do what on_no_data says; \
+                 writes that pass wait in the server for the same lock"
+            }
+            Self::Commit(CommitWait::Acknowledgement) => {
+                "the lag has no data meanwhile, and every commit waits in the server like that, at \
+                 most for rpl_semi_sync_source_timeout (MariaDB: rpl_semi_sync_master_timeout): \
+                 bring a semi-synchronous replica back, or go on without: SET GLOBAL \
+                 rpl_semi_sync_source_enabled = OFF (MariaDB: rpl_semi_sync_master_enabled)"
+            }
+            Self::Commit(CommitWait::Majority { .. }) => {
+                "the lag has no data meanwhile, and every commit waits in the server like that: \
+                 bring the other members back, or make a group of those that are left \
+                 (group_replication_force_members)"
+            }
+            Self::Commit(CommitWait::Unnamed) => {
+                "the lag has no data meanwhile, and other commits may wait in the server like that: \
+                 look at its disk and, where it is a member of a group with \
+                 group_replication_consistency=AFTER, at the members that are behind"
+            }
+        }
+    }
+}
+
+impl BlockingLock {
     const fn in_words(self) -> &'static str {
         match self {
             Self::GlobalRead => "a global read lock",
@@ -59,8 +113,12 @@ impl BlockingLock {
 impl fmt::Display for HeartbeatBlocked {
     /// `the heartbeat waits for a global read lock of connection 4711 (mydumper, user backup)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lock, holder } = self;
-        write!(f, "the heartbeat waits for {}", lock.in_words())?;
+        f.write_str("the heartbeat waits for ")?;
+        let (lock, holder) = match self {
+            Self::Lock { lock, holder } => (lock, holder),
+            Self::Commit(wait) => return write!(f, "{wait}"),
+        };
+        f.write_str(lock.in_words())?;
         match holder {
             Some(LockHolder { connection_id, user, program }) => {
                 write!(f, " of connection {connection_id} (")?;
@@ -70,6 +128,21 @@ impl fmt::Display for HeartbeatBlocked {
                 write!(f, "user {})", Printable(user.as_bytes()))
             }
             None => f.write_str(" (whose, the server does not say)"),
+        }
+    }
+}
+
+impl fmt::Display for CommitWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acknowledgement => {
+                f.write_str("the acknowledgement of a semi-synchronous replica")
+            }
+            Self::Majority { unreachable, members } => write!(
+                f,
+                "a majority of its group ({unreachable} of {members} members cannot be reached)"
+            ),
+            Self::Unnamed => f.write_str("its own commit (for what, the server does not say)"),
         }
     }
 }
@@ -136,17 +209,22 @@ mod tests {
             program: Some("mydumper".into()),
         };
         let blocked =
-            HeartbeatBlocked { lock: BlockingLock::GlobalRead, holder: Some(holder.clone()) };
+            HeartbeatBlocked::Lock { lock: BlockingLock::GlobalRead, holder: Some(holder.clone()) };
         assert_eq!(
             blocked.to_string(),
             "the heartbeat waits for a global read lock of connection 4711 (mydumper, user backup)"
         );
         let unnamed = LockHolder { program: None, ..holder };
-        let blocked = HeartbeatBlocked { lock: BlockingLock::Table, holder: Some(unnamed) };
+        let blocked = HeartbeatBlocked::Lock { lock: BlockingLock::Table, holder: Some(unnamed) };
         assert!(
             blocked.to_string().ends_with("a lock on its table of connection 4711 (user backup)")
         );
-        let blocked = HeartbeatBlocked { lock: BlockingLock::GlobalRead, holder: None };
+        let blocked = HeartbeatBlocked::Lock { lock: BlockingLock::GlobalRead, holder: None };
         assert!(blocked.to_string().ends_with("(whose, the server does not say)"));
+        let blocked = HeartbeatBlocked::Commit(CommitWait::Majority { unreachable: 2, members: 3 });
+        assert_eq!(
+            blocked.to_string(),
+            "the heartbeat waits for a majority of its group (2 of 3 members cannot be reached)"
+        );
     }
 }

@@ -6,6 +6,10 @@
 //! heartbeat's waits for (the state in the process list, which an account sees of its own sessions),
 //! and whose that is (`performance_schema.metadata_locks`, or MariaDB's METADATA_LOCK_INFO).
 //!
+//! Or it waits for its own commit: for the acknowledgement of a semi-synchronous replica, or in a
+//! group that has no majority (`performance_schema.replication_group_members`). The primary answers
+//! reads then as ever.
+//!
 //! While the cause is known no further heartbeat is begun than the one that waits: each that was
 //! given up would wait on in the server.
 
@@ -16,7 +20,7 @@ use mysql_async::Row;
 
 use super::answer::{number, text};
 use super::{PROBE_TIMEOUT, ProbeTarget};
-use crate::board::{BlockingLock, HeartbeatBlocked, LockHolder, ProbeError};
+use crate::board::{BlockingLock, CommitWait, HeartbeatBlocked, LockHolder, ProbeError};
 use crate::link::{ConnectionId, Link};
 
 /// A heartbeat that has not returned by then is asked after. Slow disks take as long now and then,
@@ -25,6 +29,10 @@ const PATIENCE: Duration = Duration::from_millis(700);
 
 /// How often the server is asked while the heartbeat waits.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A commit without a cause that the server names is one after this long only: disks are slow now and
+/// then. Seconds, as the process list has them.
+const COMMIT_SLOW_FROM_S: u64 = 2;
 
 /// Asks what heartbeats wait for.
 pub(super) struct Lookout {
@@ -94,12 +102,12 @@ impl Lookout {
         }
     }
 
-    /// Whether the heartbeat is known to wait for a lock: that it takes too long says nothing of the primary.
+    /// Whether it is known what the heartbeat waits for: that it takes too long says nothing of the primary.
     pub(super) fn knows_why(&self) -> bool {
         self.told.is_some()
     }
 
-    /// Behind a lock the primary answers all the same, here.
+    /// The primary answers all the same, here.
     fn note_primary(&self, target: &ProbeTarget) {
         if self.knows_why() {
             let cluster = &target.site.cluster;
@@ -114,17 +122,19 @@ impl Lookout {
         let now = site.cluster.now();
         match (&self.told, &found) {
             (before, Some(blocked)) if before.as_ref() != Some(blocked) => tracing::warn!(
-                %cluster, server = %target.server, lock = blocked.lock.as_str(),
-                advice = "the lag has no data meanwhile, and gates do what on_no_data says; \
-                    writes that pass wait in the server for the same lock",
-                "{blocked}"
+                %cluster, server = %target.server, lock = blocked.as_str(),
+                advice = blocked.advice(), "{blocked}"
             ),
-            (Some(_), None) => {
+            (Some(before), None) => {
                 let since = board.heartbeat_blocked().map_or(now, |(_, since)| since);
                 let waited_ms = now.saturating_since(since).as_millis();
+                let over = match before {
+                    HeartbeatBlocked::Lock { .. } => "nobody's lock",
+                    HeartbeatBlocked::Commit(_) => "no commit",
+                };
                 tracing::info!(
                     %cluster, server = %target.server, waited_ms,
-                    "the heartbeat waits for nobody's lock any more"
+                    "the heartbeat waits for {over} any more"
                 );
             }
             (None, None) | (_, Some(_)) => {}
@@ -136,10 +146,42 @@ impl Lookout {
     /// What the heartbeat's connection waits for now.
     async fn look(&mut self) -> Result<Option<HeartbeatBlocked>, ProbeError> {
         let Some(writer) = self.writer.get() else { return Ok(None) };
-        let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {writer}");
+        let state =
+            format!("SELECT STATE, TIME FROM information_schema.PROCESSLIST WHERE ID = {writer}");
         let row = self.link.first(&state).await?;
         let state = row.as_ref().and_then(|row| row.as_ref(0)).and_then(text);
-        let Some(lock) = state.as_deref().and_then(lock_of) else { return Ok(None) };
+        let Some(state) = state else { return Ok(None) };
+        if let Some(lock) = lock_of(&state) {
+            return Ok(Some(self.held_by_whom(writer, lock).await?));
+        }
+        let time_s = row.as_ref().and_then(|row| row.as_ref(1)).and_then(number::<u64>);
+        let wait = match commit_of(&state) {
+            Some(CommitState::Acknowledged) => Some(CommitWait::Acknowledgement),
+            Some(CommitState::Committing) => {
+                let slow = || time_s.is_some_and(|time_s| time_s >= COMMIT_SLOW_FROM_S);
+                self.lacks_majority().await?.or_else(|| slow().then_some(CommitWait::Unnamed))
+            }
+            None => None,
+        };
+        Ok(wait.map(HeartbeatBlocked::Commit))
+    }
+
+    /// The group that the server is a member of, if too few of it can be reached to commit.
+    async fn lacks_majority(&mut self) -> Result<Option<CommitWait>, ProbeError> {
+        let row = match self.link.first(GROUP).await {
+            // A server without groups has no such table, and an account may not be allowed to read it.
+            Err(error) if !error.is_silence() => return Ok(None),
+            row => row?,
+        };
+        let count = |index| row.as_ref().and_then(|row| row.as_ref(index)).and_then(number::<u64>);
+        Ok(majority_lost(count(0).unwrap_or(0), count(1).unwrap_or(0)))
+    }
+
+    async fn held_by_whom(
+        &mut self,
+        writer: u32,
+        lock: BlockingLock,
+    ) -> Result<HeartbeatBlocked, ProbeError> {
         let mut holder = None;
         for question in [in_performance_schema(writer, lock), in_mariadb(writer, lock)] {
             // A table that is not there, or may not be read, tells nothing.
@@ -152,7 +194,7 @@ impl Lookout {
                 break;
             }
         }
-        Ok(Some(HeartbeatBlocked { lock, holder }))
+        Ok(HeartbeatBlocked::Lock { lock, holder })
     }
 }
 
@@ -181,6 +223,34 @@ fn lock_of(state: &str) -> Option<BlockingLock> {
     } else {
         None
     }
+}
+
+/// How far a session's commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommitState {
+    /// It is written, and a replica has to acknowledge it.
+    Acknowledged,
+    /// It is being written, or certified by the group.
+    Committing,
+}
+
+/// What a state of the process list says of the session's commit, if it says anything.
+fn commit_of(state: &str) -> Option<CommitState> {
+    // `... from replica`; before MySQL 8.0.26 and in MariaDB `from slave`.
+    if state.starts_with("Waiting for semi-sync ACK from ") {
+        return Some(CommitState::Acknowledged);
+    }
+    let committing = ["waiting for handler commit", "Commit"].contains(&state);
+    committing.then_some(CommitState::Committing)
+}
+
+/// Members that cannot be reached, and all.
+const GROUP: &str = "SELECT COUNT(CASE WHEN MEMBER_STATE = 'UNREACHABLE' THEN 1 END), COUNT(*) \
+                     FROM performance_schema.replication_group_members";
+
+fn majority_lost(unreachable: u64, members: u64) -> Option<CommitWait> {
+    let lost = unreachable > 0 && unreachable.saturating_mul(2) >= members;
+    lost.then_some(CommitWait::Majority { unreachable, members })
 }
 
 /// Whoever has been granted what the session `writer` waits for.
@@ -279,6 +349,32 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(lock_of(state), lock, "{state}");
+        }
+    }
+
+    /// A primary that waited for an acknowledgement was said not to answer.
+    #[test]
+    fn a_commit_that_waits_is_told_from_other_work() {
+        for (state, commit) in [
+            ("Waiting for semi-sync ACK from replica", Some(CommitState::Acknowledged)),
+            ("Waiting for semi-sync ACK from slave", Some(CommitState::Acknowledged)),
+            ("waiting for handler commit", Some(CommitState::Committing)),
+            ("Waiting for global read lock", None),
+            ("updating", None),
+            ("", None),
+        ] {
+            assert_eq!(commit_of(state), commit, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_group_commits_with_more_than_half_of_its_members() {
+        for (unreachable, members, lost) in
+            [(0, 0, false), (0, 3, false), (1, 3, false), (2, 3, true), (1, 2, true), (2, 4, true)]
+        {
+            let found = majority_lost(unreachable, members);
+            let wanted = lost.then_some(CommitWait::Majority { unreachable, members });
+            assert_eq!(found, wanted, "{unreachable} of {members}");
         }
     }
 }

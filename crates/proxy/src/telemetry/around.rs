@@ -23,7 +23,8 @@ impl Around {
             heartbeat_blocked: gauges(
                 "sluice_heartbeat_blocked",
                 "1 while the heartbeat's write waits for somebody's lock (`lock`: `global_read`, \
-                 `table`); there is no series otherwise. The log says whose.",
+                 `table`) or for its own commit (`semi_sync`, `group`, `commit`); there is no \
+                 series otherwise. The log says for whose, or what.",
                 &["cluster", "lock"],
             ),
             sessions: gauges(
@@ -49,7 +50,7 @@ impl Around {
 
     pub(super) fn read(&self, cluster: &Cluster) {
         if let Some((blocked, _)) = cluster.probes.heartbeat_blocked() {
-            let labels = [&*cluster.name, blocked.lock.as_str()];
+            let labels = [&*cluster.name, blocked.as_str()];
             self.heartbeat_blocked.with_label_values(&labels).set(1.0);
         }
         let Some(bypass) = cluster.probes.bypass() else { return };
