@@ -11,6 +11,7 @@ mod listed;
 mod order;
 mod reach;
 mod replication;
+mod sightings;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub use self::error::{Contact, ProbeError};
 pub use self::order::CommitOrder;
 pub use self::reach::{LATELY, Reachability};
 pub use self::replication::{Hindrance, ReplicaReading, ReplicationStatus, StoppedReplication};
+pub(crate) use self::sightings::{Birth, IsAt, Sightings};
 
 /// What the probes of one cluster have seen.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub struct ProbeBoard {
     remembered: AtomicBool,
     /// The probes' own connections to the primary.
     pub(crate) own_links: Arc<OwnLinks>,
+    /// Which server the primary's address has led to.
+    pub(crate) sightings: Arc<Sightings>,
     /// What the tables are called that appliers were seen at.
     pub(crate) tables: TableNames,
     /// Held by each probe that counts what its replica has applied.
@@ -154,6 +158,7 @@ impl Default for ProbeBoard {
             listed: Listed::default(),
             remembered: AtomicBool::new(false),
             own_links: Arc::default(),
+            sightings: Arc::default(),
             tables: TableNames::default(),
             counts_rows: Arc::default(),
             bypass_memory: Arc::default(),

@@ -163,7 +163,7 @@ impl Cluster {
     /// A cluster with nobody waiting.
     pub fn new(policy: Arc<ClusterPolicy>, clock: Clock, seed: u64) -> Arc<Self> {
         let probes = ProbeBoard::default();
-        let killer = Killer::new(Arc::clone(&probes.own_links));
+        let killer = Killer::new(&probes);
         let explainer = Explainer::new(policy.name.clone(), &probes.own_links);
         let mut controller = Controller::new(policy.controller_config(), seed, clock.now());
         controller.watch_starvation(clock.now(), starvation::config(&policy));

@@ -40,6 +40,7 @@ use session::{Action, ClientInfo, CloseReason, Denial, Input, Reads, Session};
 use tokio::time::Instant;
 
 use crate::alarm::Alarm;
+use crate::board::Birth;
 use crate::cluster::{BudgetGuard, Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
@@ -101,8 +102,8 @@ struct Connection {
     /// Which thread relays it.
     affinity: Affinity,
     policy: Arc<ClusterPolicy>,
-    /// The primary it goes to, by its address in the file.
-    server: Arc<str>,
+    /// Since when it has a session at which primary. Boxed: it is hardly ever looked at.
+    birth: Box<Birth>,
     /// What that says of itself.
     known: Arc<Known>,
     /// The statement under way may change routines.
@@ -157,9 +158,13 @@ impl Connection {
         policy: Arc<ClusterPolicy>,
         joined: Joined,
     ) -> (Self, LoginDeadlines) {
-        let Joined { client, backend, peer, deadlines } = joined;
+        let Joined { client, backend, peer, deadlines, connected } = joined;
         let connection = Self {
-            server: policy.primary.clone(),
+            birth: Box::new(Birth {
+                address: policy.primary.clone(),
+                connected,
+                answered: connected,
+            }),
             known: shared.cluster.facts.nothing(),
             routine_change: None,
             policy,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use policy::{ClusterPolicy, ServerAddress};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::board::ProbeError;
+use crate::board::{ProbeBoard, ProbeError, Sightings};
 use crate::link::{Link, OwnLinks, ProbeAccount};
 use crate::socket::Remote;
 
@@ -36,6 +36,7 @@ pub(crate) struct Killer {
     chases: Semaphore,
     /// Where its connections are noted.
     links: Arc<OwnLinks>,
+    pub(crate) sightings: Arc<Sightings>,
 }
 
 /// Why a statement was not killed.
@@ -47,14 +48,20 @@ pub(crate) enum KillError {
     TimedOut,
     /// The server could not be reached, or refused.
     Failed(ProbeError),
-    /// The session is over, or what answers there is not, or may not be, the server that has it.
+    /// The session is over, or what answers there is not the server that has it, or began anew.
     OtherServer,
+    /// What answers there may be another server than the one that has it.
+    MayBeOther,
 }
 
 impl Killer {
-    pub(crate) fn new(links: Arc<OwnLinks>) -> Self {
-        let (places, chases) = (Semaphore::new(KILLS_MAX), Semaphore::new(CHASES_MAX));
-        Self { places, chases, links }
+    pub(crate) fn new(probes: &ProbeBoard) -> Self {
+        Self {
+            places: Semaphore::new(KILLS_MAX),
+            chases: Semaphore::new(CHASES_MAX),
+            links: Arc::clone(&probes.own_links),
+            sightings: Arc::clone(&probes.sightings),
+        }
     }
 
     /// A place among those that look at a session for longer, if there is one: the others must not
@@ -118,6 +125,10 @@ impl fmt::Display for KillError {
             Self::OtherServer => f.write_str(
                 "its connection has ended, or the server has been started since or is another one, \
                  whose sessions are others'",
+            ),
+            Self::MayBeOther => f.write_str(
+                "it is not certain that what answers at the primary's address is the server that \
+                 its session is at",
             ),
         }
     }

@@ -16,8 +16,14 @@
 //! is older than the server has ended with the one before. USER, HOST and TIME of the process list
 //! tell nothing for certain: COM_CHANGE_USER, proxies in between and `SET timestamp` change them.
 //!
+//! Nor is what another server shows under that id theirs: behind a switchover an address may lead
+//! there, while a forwarder keeps the old connections where they were. Budgets are the primary's, so
+//! what is known to be at another server counts no more; a connection there is not judged by it.
+//!
 //! A connection that is still there, but whose client is not, has its session asked after too: what
 //! waits for an answer that its server has given, as far as that knows, waits for ever.
+
+mod asking;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,9 +37,11 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use self::asking::Asked;
+use crate::board::{Birth, IsAt};
 use crate::cluster::{BudgetGuard, Cluster};
 use crate::kill::link_to;
-use crate::link::{Link, UPTIME_ERROR};
+use crate::link::UPTIME_ERROR;
 use crate::socket::Remote;
 
 /// How often the server is asked while there is any.
@@ -62,9 +70,6 @@ const IDLE_MIN: Duration = Duration::from_secs(5);
 /// may not wait; of more than this the places are free at once.
 const STATEMENTS_MAX: usize = 4_096;
 
-/// Ids in one question.
-const ASKED_MAX: usize = 256;
-
 /// The statements of one cluster whose connections have ended before their answers.
 #[derive(Debug)]
 pub(crate) struct LeftBehind {
@@ -84,6 +89,8 @@ pub(crate) struct LostSession {
     pub(crate) connection_id: u32,
     /// For how long it has been there.
     pub(crate) age: Duration,
+    /// When it came to its server.
+    pub(crate) birth: Birth,
 }
 
 /// One of them.
@@ -93,6 +100,8 @@ pub(crate) struct Statement {
     /// The primary that it went to, by its address in the file.
     server: Arc<str>,
     session: LostSession,
+    /// Whether it is at the server that answered last.
+    is_at: IsAt,
     /// It has been looked for.
     located: bool,
     since: Instant,
@@ -194,7 +203,15 @@ impl LeftBehind {
         let since = Instant::now();
         let watched = Watched::new(since, claim.idle_min());
         let server = Arc::clone(server);
-        let statement = Statement { claim, server, session, located: false, since, watched };
+        let statement = Statement {
+            claim,
+            server,
+            session,
+            is_at: IsAt::Unknown,
+            located: false,
+            since,
+            watched,
+        };
         self.sender.try_send(statement).is_ok()
     }
 
@@ -246,7 +263,7 @@ impl Cluster {
     }
 
     /// Asks each server for those that it had: it is one, unless its address has just changed.
-    async fn ask_servers(&self, left: &mut [Statement], links: &mut Vec<(Remote, Link)>) {
+    async fn ask_servers(&self, left: &mut [Statement], links: &mut Vec<Asked>) {
         let policy = self.policy();
         let mut remotes: Vec<Remote> = Vec::new();
         for remote in left.iter().filter_map(|statement| statement.session.remote.as_ref()) {
@@ -254,19 +271,19 @@ impl Cluster {
                 remotes.push(remote.clone());
             }
         }
-        links.retain(|(remote, _)| remotes.contains(remote));
+        links.retain(|asked| remotes.contains(&asked.remote));
         for remote in remotes {
-            let known = links.iter().position(|(known, _)| *known == remote);
+            let known = links.iter().position(|asked| asked.remote == remote);
             let at = known.or_else(|| {
                 let link = link_to(&policy, &remote, &self.probes.own_links, ANSWER_TIMEOUT)?;
-                links.push((remote.clone(), link));
+                links.push(Asked::new(remote.clone(), link));
                 links.len().checked_sub(1)
             });
-            let Some((_, link)) = at.and_then(|at| links.get_mut(at)) else { continue };
+            let Some(asked) = at.and_then(|at| links.get_mut(at)) else { continue };
             let is_there =
                 |statement: &&mut Statement| statement.session.remote.as_ref() == Some(&remote);
             let mut theirs: Vec<&mut Statement> = left.iter_mut().filter(is_there).collect();
-            ask_for(link, &mut theirs).await;
+            asked.ask_for(&mut theirs, &self.probes.sightings).await;
         }
     }
 
@@ -302,40 +319,6 @@ impl Cluster {
     }
 }
 
-/// Asks a server for those that it had.
-async fn ask_for(link: &mut Link, theirs: &mut [&mut Statement]) {
-    for asked in theirs.chunks_mut(ASKED_MAX) {
-        let ids: Vec<String> =
-            asked.iter().map(|statement| statement.session.connection_id.to_string()).collect();
-        let Ok(rows) = link.rows(&question(&ids.join(","))).await else { return };
-        let shown = Shown::of(&rows);
-        for statement in asked {
-            statement.watched.note(statement.session.connection_id, &shown, Instant::now());
-        }
-    }
-    if theirs.iter().all(|statement| statement.watched.ended) {
-        return;
-    }
-    let Ok(Some(uptime)) = link.known_uptime().await else { return };
-    for statement in theirs {
-        let ended_for = statement.since.elapsed();
-        statement.watched.ended |= statement.session.is_older(ended_for, uptime);
-    }
-}
-
-/// Which of these sessions there are, and whether others are shown at all: one is, or the account has
-/// PROCESS by itself. One that has it by a role is told by the former alone.
-fn question(ids: &str) -> String {
-    format!(
-        "SELECT ID, COMMAND FROM information_schema.PROCESSLIST WHERE ID IN ({ids}) UNION ALL \
-         (SELECT 0, '' FROM information_schema.PROCESSLIST \
-         WHERE USER <> SUBSTRING_INDEX(USER(), '@', 1) LIMIT 1) UNION ALL \
-         (SELECT 0, '' FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS' \
-         AND GRANTEE = CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', \
-         SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') LIMIT 1)"
-    )
-}
-
 impl Shown {
     fn of(rows: &[Row]) -> Self {
         let mut shown = Self::default();
@@ -354,6 +337,17 @@ impl Shown {
 }
 
 impl Statement {
+    /// A server has been asked, which may be another one.
+    fn note(&mut self, shown: &Shown, now: Instant) {
+        match (self.is_at, &self.claim) {
+            (IsAt::Yes | IsAt::Unknown, Claim::Budget { .. } | Claim::Connection(_)) => {
+                self.watched.note(self.session.connection_id, shown, now);
+            }
+            (IsAt::No, Claim::Budget { .. }) => self.watched.ended = true,
+            (IsAt::No, Claim::Connection(_)) => {}
+        }
+    }
+
     /// Finds the server again where its socket does not say, by the only address that it has.
     async fn locate(&mut self) {
         self.located = true;

@@ -76,7 +76,7 @@ pub(crate) use self::bypass::BypassMemory;
 pub use self::clusters::ClusterProbes;
 pub(crate) use self::gtids::GtidSet;
 pub(crate) use self::source::SourceIdentity;
-pub(crate) use self::whereabouts::ServerIdentity;
+pub(crate) use self::whereabouts::{ServerIdentity, identify};
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);

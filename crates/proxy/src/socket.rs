@@ -129,7 +129,7 @@ impl Socket {
         }
     }
 
-    /// The address that the peer connected to; none for a Unix socket.
+    /// Its address here; none for a Unix socket.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(socket) => socket.local_addr().ok(),
@@ -147,6 +147,20 @@ impl Socket {
                 Some(Remote::Unix(format!("unix:{path}")))
             }
         }
+    }
+
+    /// Whether the process at the other end of a Unix socket is the one that listens at its path by now.
+    /// False where the kernel does not say, as of a process of another PID namespace. (unix(7),
+    /// SO_PEERCRED)
+    pub(crate) async fn is_at_its_path(&self) -> bool {
+        let Self::Unix(socket) = self else { return false };
+        let process = |socket: &UnixStream| socket.peer_cred().ok()?.pid().filter(|pid| *pid != 0);
+        let Some(ours) = process(socket) else { return false };
+        let path = socket.peer_addr().ok();
+        let Some(path) = path.as_ref().and_then(|address| address.as_pathname()) else {
+            return false;
+        };
+        UnixStream::connect(path).await.is_ok_and(|anew| process(&anew) == Some(ours))
     }
 
     /// Has this kernel ask the peer's whether the connection is there, if nothing has come for a second:

@@ -288,6 +288,19 @@ impl Stream {
         }
     }
 
+    /// The port that it has here; none if it is a Unix socket.
+    pub(crate) fn local_port(&self) -> Option<u16> {
+        self.socket()?.local_address().map(|address| address.port())
+    }
+
+    /// See [`Socket::is_at_its_path`].
+    pub(crate) async fn is_at_its_path(&self) -> bool {
+        match self.socket() {
+            Some(socket) => socket.is_at_its_path().await,
+            None => false,
+        }
+    }
+
     /// See [`Socket::remote`].
     pub(crate) fn remote(&self) -> Option<Remote> {
         self.socket()?.remote()

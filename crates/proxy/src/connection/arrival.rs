@@ -38,6 +38,8 @@ pub(super) struct Joined {
     /// Who the client is, also behind a proxy.
     pub(super) peer: Peer,
     pub(super) deadlines: LoginDeadlines,
+    /// When the server was connected to.
+    pub(super) connected: Instant,
 }
 
 /// Finds out who the client is, takes a place for it and connects to the server. `None`: it was
@@ -75,6 +77,7 @@ pub(super) async fn join(
         Proxied::Network { destination, .. } => Some(destination),
         Proxied::Unknown | Proxied::Unix => client.local_address(),
     };
+    let began = Instant::now();
     let connecting = connect(policy, peer, destination);
     let connected = match tokio::time::timeout_at(greeting_by, connecting).await {
         Ok(connected) => connected.map_err(ConnectFailure::Failed),
@@ -84,7 +87,7 @@ pub(super) async fn join(
         Ok(backend) => {
             let deadlines =
                 LoginDeadlines::new(greeting_by, policy.connect_timeout, network.login_timeout);
-            Some(Joined { client, backend, peer, deadlines })
+            Some(Joined { client, backend, peer, deadlines, connected: began })
         }
         Err(failure) => {
             let cluster = &shared.cluster;

@@ -52,7 +52,7 @@ impl Connection {
     }
 
     pub(super) fn take_newer_facts(&mut self) {
-        if let Some(known) = self.shared.cluster.facts.newer(&self.known, &self.server) {
+        if let Some(known) = self.shared.cluster.facts.newer(&self.known, &self.birth.address) {
             self.known = known;
             self.session.handle_new_facts();
         }

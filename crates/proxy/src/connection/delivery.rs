@@ -112,7 +112,7 @@ impl Connection {
             allowance,
             upload_twin,
             peer,
-            leaving,
+            birth,
             timing,
             ..
         } = self;
@@ -130,7 +130,7 @@ impl Connection {
                         allowance,
                         peer,
                         backend,
-                        leaving,
+                        birth,
                         worked,
                     });
                     let uploaded = upload(bytes, backend, timing.backend, under_way).await;
@@ -143,7 +143,7 @@ impl Connection {
             Move::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
                 let under_way =
-                    UnderWay { shared, policy, session, allowance, peer, backend, leaving, worked };
+                    UnderWay { shared, policy, session, allowance, peer, backend, birth, worked };
                 deliver(bytes, client, client_gone, under_way).await;
                 backend.consume(len);
             }
@@ -154,7 +154,7 @@ impl Connection {
             Move::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
                 let under_way =
-                    UnderWay { shared, policy, session, allowance, peer, backend, leaving, worked };
+                    UnderWay { shared, policy, session, allowance, peer, backend, birth, worked };
                 deliver(session.outbox(), client, client_gone, under_way).await;
             }
             Move::Drop { from: Side::Client, len } => client.consume(len),

@@ -36,6 +36,7 @@ use tokio::time::Instant;
 
 use super::reading::more;
 use super::{Connection, Ended};
+use crate::board::Birth;
 use crate::left_behind::LostSession;
 use crate::registry::{Control, Inbox};
 use crate::runaway::{Chase, Killed, OwnSession};
@@ -113,7 +114,7 @@ impl Connection {
     /// nothing more to read.
     async fn read_for_departed(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
         let session = self.lost_session();
-        let Self { backend, shared, server, .. } = self;
+        let Self { backend, shared, birth, .. } = self;
         let mut heard = pin!(poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
@@ -124,7 +125,7 @@ impl Connection {
             if let Ok(heard) = tokio::time::timeout(UNANSWERED, heard.as_mut()).await {
                 return heard;
             }
-            let over = shared.cluster.left_behind.ask_after(server, session.clone());
+            let over = shared.cluster.left_behind.ask_after(&birth.address, session.clone());
             tokio::select! {
                 biased;
                 heard = heard.as_mut() => return heard,
@@ -145,7 +146,8 @@ impl Connection {
         LostSession {
             remote: self.backend.remote(),
             connection_id: self.session.connection_id(),
-            age: self.leaving.age(Instant::now()),
+            age: self.birth.age(Instant::now()),
+            birth: Birth::clone(&self.birth),
         }
     }
 
@@ -222,11 +224,7 @@ impl Connection {
         let cluster = &self.shared.cluster;
         let Some(statement) = self.session.under_way() else { return };
         let id = self.session.connection_id();
-        let own = OwnSession {
-            backend: &self.backend,
-            connection_id: id,
-            age: self.leaving.age(Instant::now()),
-        };
+        let own = OwnSession { backend: &self.backend, connection_id: id, birth: &self.birth };
         let outcome = if is_killable(statement.class) {
             let class = statement.class;
             match cluster.killer.kill_statement(&self.policy, own, class, Chase::No).await {

@@ -88,11 +88,6 @@ impl DrainState {
         self.logged_in = Some(now);
     }
 
-    /// For how long the session has been there; nothing before its client has logged in.
-    pub(super) fn age(&self, now: Instant) -> Duration {
-        self.logged_in.map(|since| now.saturating_duration_since(since)).unwrap_or_default()
-    }
-
     /// A drain has begun.
     pub(super) fn want(&mut self) {
         self.wanted = true;

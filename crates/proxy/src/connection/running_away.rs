@@ -13,8 +13,8 @@ use sql::Class;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::leaving::DrainState;
 use super::{Connection, Peer, Shared};
+use crate::board::Birth;
 use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
 use crate::runaway::{Allowance, Excess, Killed, Leftover, NotKilled, OwnSession, SoFar, action};
@@ -72,9 +72,9 @@ impl Connection {
     }
 
     fn as_under_way(&mut self) -> UnderWay<'_> {
-        let Self { shared, policy, session, allowance, peer, backend, leaving, timing, .. } = self;
+        let Self { shared, policy, session, allowance, peer, backend, birth, timing, .. } = self;
         let worked = timing.backend;
-        UnderWay { shared, policy, session, allowance, peer, backend, leaving, worked }
+        UnderWay { shared, policy, session, allowance, peer, backend, birth, worked }
     }
 
     /// A command is over: what a KILL has left must meet nothing else.
@@ -123,7 +123,7 @@ pub(super) struct UnderWay<'c> {
     pub(super) allowance: &'c mut Allowance,
     pub(super) peer: &'c Peer,
     pub(super) backend: &'c Stream,
-    pub(super) leaving: &'c DrainState,
+    pub(super) birth: &'c Birth,
     /// For how long the server was waited for.
     pub(super) worked: Duration,
 }
@@ -233,11 +233,7 @@ impl UnderWay<'_> {
 
     async fn kill_runaway(&mut self, rule: &Rule, statement: &StatementOutcome, excess: Excess) {
         let (cluster, id) = (&self.shared.cluster, self.session.connection_id());
-        let own = OwnSession {
-            backend: self.backend,
-            connection_id: id,
-            age: self.leaving.age(Instant::now()),
-        };
+        let own = OwnSession { backend: self.backend, connection_id: id, birth: self.birth };
         let chase = self.allowance.chase();
         // By the probe's account of now: a file that brings kills may have brought that.
         let policy = cluster.policy();

@@ -68,7 +68,9 @@ impl Begun {
         match logged_in {
             Ok(()) => {
                 counted.0.log_in(connection.session.connection_id());
-                connection.leaving.note_login(Instant::now());
+                let now = Instant::now();
+                connection.birth.answered = now;
+                connection.leaving.note_login(now);
             }
             Err(_) => connection.note_unexpected_header(),
         }

@@ -4,6 +4,36 @@ fn shown(sessions: &[(u64, bool)], others: bool) -> Shown {
     Shown { sessions: sessions.iter().copied().collect(), others }
 }
 
+fn birth() -> Birth {
+    let now = Instant::now();
+    Birth { address: "db:3306".into(), connected: now, answered: now }
+}
+
+/// Behind a switchover the new primary showed nothing under the id, and a connection at the old one was
+/// closed under a statement that worked.
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_not_judged_by_what_another_server_shows() {
+    let claim = || Claim::Connection(oneshot::channel().0);
+    let session =
+        LostSession { remote: None, connection_id: 7, age: Duration::ZERO, birth: birth() };
+    for (is_at, fate) in [(IsAt::No, None), (IsAt::Yes, Some(Fate::Ended))] {
+        let mut statement = Statement {
+            claim: claim(),
+            server: "db:3306".into(),
+            session: session.clone(),
+            is_at,
+            located: true,
+            since: Instant::now(),
+            watched: Watched::new(Instant::now(), IDLE_MIN),
+        };
+        for _ in 0..2 {
+            statement.note(&shown(&[], true), Instant::now());
+            tokio::time::advance(IDLE_MIN).await;
+        }
+        assert_eq!(statement.watched.fate(statement.since, Instant::now()), fate, "{is_at:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_of_one_address_is_found_without_its_socket_and_one_of_several_is_not() {
     let there = Remote::Network("127.0.0.1:3306".parse().unwrap());
@@ -84,7 +114,7 @@ fn a_session_older_than_its_server_has_ended_and_in_doubt_it_has_not() {
     const DAY_S: u64 = 86_400;
     let is_older = |age_ms, ended_for_s, uptime_s| {
         let age = Duration::from_millis(age_ms);
-        let session = LostSession { remote: None, connection_id: 7, age };
+        let session = LostSession { remote: None, connection_id: 7, age, birth: birth() };
         session.is_older(Duration::from_secs(ended_for_s), Duration::from_secs(uptime_s))
     };
     assert!(is_older(5_900, 3, 7), "it was started since");

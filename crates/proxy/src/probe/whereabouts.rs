@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::ProbeTarget;
 use super::answer::text;
@@ -23,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const QUESTION: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                         ('server_uuid', 'server_id', 'hostname', 'port', 'datadir')";
 
-/// How soon it is looked again where another server was found.
+/// How soon it is looked again at the start, and where another server was found.
 const SOON: Duration = Duration::from_millis(300);
 
 /// So many new connections in a row have to come to the other server.
@@ -79,9 +80,12 @@ pub(crate) struct ServerIdentity {
 pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
     let mut known: Option<String> = None;
     let mut doubt = Doubt::default();
+    // Who would kill waits for as many.
+    let mut first_looks = 0..IN_A_ROW;
     loop {
         if known.is_some() {
-            tokio::time::sleep(if doubt.others > 0 { SOON } else { INTERVAL }).await;
+            let is_soon = doubt.others > 0 || first_looks.next().is_some();
+            tokio::time::sleep(if is_soon { SOON } else { INTERVAL }).await;
         }
         // Whoever does not answer here does not answer the other probes, which say so.
         let Ok(Some(found)) = ask_anew(&target).await else {
@@ -117,23 +121,28 @@ pub(super) async fn watch_replica(target: ProbeTarget) {
     let board = &target.site.cluster.probes;
     let mut link = target.link(super::PROBE_TIMEOUT);
     loop {
-        if let Ok(Some(found)) = ask(&mut link).await {
+        if let Ok(Some(found)) = identify(&mut link).await {
             board.note_replica(&target.server, found.name);
         }
         tokio::time::sleep(INTERVAL).await;
     }
 }
 
-/// Who a new connection comes to; none if that cannot be told.
+/// Who a new connection comes to, which is noted; none if that cannot be told.
 async fn ask_anew(target: &ProbeTarget) -> Result<Option<ServerIdentity>, ProbeError> {
     let mut link = target.link(super::PROBE_TIMEOUT);
-    let found = ask(&mut link).await;
+    let began = Instant::now();
+    let found = identify(&mut link).await;
+    if let Ok(Some(found)) = &found {
+        let sightings = &target.site.cluster.probes.sightings;
+        sightings.note(&target.server, &found.name, began, Instant::now());
+    }
     link.close().await;
     found
 }
 
-/// Who the server is.
-async fn ask(link: &mut Link) -> Result<Option<ServerIdentity>, ProbeError> {
+/// Who the server is; none if that cannot be told.
+pub(crate) async fn identify(link: &mut Link) -> Result<Option<ServerIdentity>, ProbeError> {
     let (mut uuid, mut server_id) = (None, None);
     let mut all = Vec::new();
     for row in link.rows(QUESTION).await? {

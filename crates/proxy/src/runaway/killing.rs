@@ -7,8 +7,8 @@
 //!
 //! The server may not be the one that the session is at, though it has the same address: a host that
 //! lost its power says nothing of the end of its connections, and neither does one whose address has
-//! gone over to another. There the id is somebody else's. So the own connection is looked after
-//! first ([`OwnSession`]).
+//! gone over to another, or a forwarder that keeps old connections where they were. There the id is
+//! somebody else's. So the own connection is looked after first ([`OwnSession`]).
 //!
 //! DDL, LOCK TABLES and their like commit what is open ahead of themselves. MariaDB says of that, where
 //! it waits, only that it waits for the backup lock; a KILL there rolls back the transaction before it.
@@ -26,9 +26,10 @@ use policy::{ClusterPolicy, is_killable};
 use sql::{Class, ClassSet, LexMode, Scratch, Server, Whole, describe};
 use tokio::time::Instant;
 
-use crate::board::ProbeError;
+use crate::board::{Birth, IsAt, ProbeError, Sightings};
 use crate::kill::{KillError, Killer};
 use crate::link::{Link, UPTIME_ERROR};
+use crate::probe::identify;
 use crate::stream::Stream;
 
 /// How long one chase is: one look behind the other, for what works for a millisecond is met by
@@ -49,14 +50,19 @@ const PAUSE: Duration = Duration::from_millis(150);
 /// - the link that is to kill has an id below the session's: servers count connections upwards, and
 ///   begin anew when they start. (Behind 2^32 connections they begin anew too; then nothing is
 ///   killed.)
+///
+/// None of them tells one server from another that has been up for longer, where something in between
+/// keeps the connection. So it has to be known besides that it is the same one: by the [`Sightings`], or
+/// because the server shows the session with the port that its connection has here. (MariaDB shows one in a
+/// procedure by the host of its definer, without a port: that goes by the sightings.)
 #[derive(Debug)]
 pub(crate) struct OwnSession<'c> {
     /// Where it is.
     pub(crate) backend: &'c Stream,
     /// The server's id of it.
     pub(crate) connection_id: u32,
-    /// For how long it has been there.
-    pub(crate) age: Duration,
+    /// When it came there.
+    pub(crate) birth: &'c Birth,
 }
 
 impl OwnSession<'_> {
@@ -64,7 +70,8 @@ impl OwnSession<'_> {
     /// id of a connection that has just been made.
     fn may_be_elsewhere(&self, uptime_s: Option<u64>, newest_id: Option<u32>) -> bool {
         let is_up = uptime_s.map(Duration::from_secs).map(|up| up.saturating_add(UPTIME_ERROR));
-        is_up.is_none_or(|up| up < self.age) || newest_id.is_none_or(|id| id <= self.connection_id)
+        let age = self.birth.age(Instant::now());
+        is_up.is_none_or(|up| up < age) || newest_id.is_none_or(|id| id <= self.connection_id)
     }
 }
 
@@ -114,7 +121,11 @@ impl NotKilled {
                 "GRANT CONNECTION_ADMIN ON *.* (MariaDB: CONNECTION ADMIN) to the probe's account, and \
                  in MySQL SYSTEM_USER too where the statement's account has it"
             }
-            KillError::OtherServer => "what ran there has ended with its server",
+            KillError::OtherServer => "what ran there has ended with its server, or is at another",
+            KillError::MayBeOther => {
+                "it is tried again every 5 s; what Sluice reaches through a forwarder is certain if the \
+                 same server was found before and behind it (docs/RUNAWAY.md)"
+            }
             KillError::TimedOut | KillError::Failed(_) if self.may_come => {
                 "whether the KILL comes yet is not known: the session is closed when its statement ends"
             }
@@ -148,7 +159,8 @@ impl Killer {
         let mut sent = false;
         let _looked_for = own.backend.look_for_peer();
         let killed = self.killing(policy, own.backend.remote(), async |link| {
-            let mut target = Target { link, own, class, sent: &mut sent };
+            let mut target =
+                Target { link, own, sightings: &self.sightings, class, sent: &mut sent };
             target.is_there().await?;
             // As long as it has a place for that.
             let chasing = match chase {
@@ -169,6 +181,7 @@ impl Killer {
 struct Target<'l> {
     link: &'l mut Link,
     own: OwnSession<'l>,
+    sightings: &'l Sightings,
     class: Class,
     /// A KILL has been sent, and not been answered.
     sent: &'l mut bool,
@@ -182,7 +195,37 @@ impl Target<'_> {
         if self.own.may_be_elsewhere(uptime_s, newest_id) {
             return Err(KillError::OtherServer);
         }
-        Ok(())
+        let found = identify(self.link).await.map_err(KillError::Failed)?;
+        let is_at = found.map_or(IsAt::Unknown, |found| {
+            self.sightings.is_at(self.own.birth, &found.name, Instant::now())
+        });
+        match is_at {
+            IsAt::Yes => Ok(()),
+            IsAt::No => Err(KillError::OtherServer),
+            IsAt::Unknown if self.is_shown_as_it_is_here().await? => Ok(()),
+            IsAt::Unknown => Err(KillError::MayBeOther),
+        }
+    }
+
+    /// Whether nothing is in between, and the server shows this very connection. Of what it does not
+    /// show nobody knows.
+    async fn is_shown_as_it_is_here(&mut self) -> Result<bool, KillError> {
+        let look = format!(
+            "SELECT ID = CONNECTION_ID(), HOST FROM information_schema.PROCESSLIST \
+             WHERE ID IN (CONNECTION_ID(), {})",
+            self.own.connection_id
+        );
+        let (mut own, mut theirs) = (None, None);
+        for row in self.link.rows(&look).await.map_err(KillError::Failed)? {
+            let host = row.get::<Option<String>, _>(1).flatten();
+            if row.get::<bool, _>(0) == Some(true) { own = host } else { theirs = host }
+        }
+        let (Some(own), Some(theirs)) = (own, theirs) else { return Ok(false) };
+        Ok(match self.own.backend.local_port() {
+            Some(port) => is_port_of(port, &theirs, &own),
+            // Both have come through a socket of the machine.
+            None => theirs == own && !own.contains(':') && self.own.backend.is_at_its_path().await,
+        })
     }
 
     /// Looks at it once, and kills it as it is.
@@ -236,6 +279,16 @@ impl Target<'_> {
         *self.sent = false;
         Ok(())
     }
+}
+
+/// Whether the `HOST` of a session is this port of the machine that `own`, the `HOST` of another one, is of.
+fn is_port_of(port: u16, theirs: &str, own: &str) -> bool {
+    let (Some((machine, theirs)), Some((here, _))) =
+        (theirs.rsplit_once(':'), own.rsplit_once(':'))
+    else {
+        return false;
+    };
+    machine == here && theirs.parse() == Ok(port)
 }
 
 /// What the server shows of a session, and what that means for a KILL.
@@ -340,12 +393,14 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_session_is_elsewhere_if_the_server_is_younger_or_counts_anew_or_does_not_say() {
         let (socket, _) = tokio::net::UnixStream::pair().unwrap();
         let backend = Stream::new(Socket::Unix(socket));
-        let age = Duration::from_millis(8_900);
-        let own = OwnSession { backend: &backend, connection_id: 70, age };
+        let answered = Instant::now();
+        tokio::time::advance(Duration::from_millis(8_900)).await;
+        let birth = Birth { address: "db:3306".into(), connected: answered, answered };
+        let own = OwnSession { backend: &backend, connection_id: 70, birth: &birth };
         assert!(!own.may_be_elsewhere(Some(600), Some(71)));
         assert!(!own.may_be_elsewhere(Some(8), Some(71)), "a second is lost in rounding");
         assert!(own.may_be_elsewhere(Some(7), Some(71)), "it was started since");
@@ -353,6 +408,15 @@ mod tests {
         assert!(own.may_be_elsewhere(Some(600), Some(12)), "it has begun anew");
         assert!(own.may_be_elsewhere(None, Some(71)));
         assert!(own.may_be_elsewhere(Some(600), None));
+    }
+
+    #[test]
+    fn a_session_is_known_by_the_port_that_it_has_here_and_by_no_other_of_the_machine() {
+        assert!(is_port_of(4_711, "10.0.0.7:4711", "10.0.0.7:5000"));
+        assert!(is_port_of(4_711, "::1:4711", "::1:5000"));
+        assert!(!is_port_of(4_711, "10.0.0.7:4712", "10.0.0.7:5000"), "a forwarder's");
+        assert!(!is_port_of(4_711, "10.0.0.8:4711", "10.0.0.7:5000"), "another machine's");
+        assert!(!is_port_of(4_711, "localhost", "localhost"));
     }
 
     #[test]

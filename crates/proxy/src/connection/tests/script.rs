@@ -72,6 +72,7 @@ impl Parts {
             backend: Socket::Unix(connected),
             peer: Peer::Local,
             deadlines,
+            connected: now,
         };
         let policy = cluster.policy();
         let shared = Shared { cluster, telemetry };
