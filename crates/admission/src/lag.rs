@@ -85,20 +85,30 @@ pub struct Progress {
 pub struct LagTracker {
     config: LagConfig,
     replicas: BTreeMap<ReplicaKey, Replica>,
+    /// Those that a reload has taken out, and when: they may come back.
+    departed: BTreeMap<ReplicaKey, (Replica, MonoTime)>,
     heartbeats: Heartbeats,
 }
+
+/// Replicas that are remembered behind a reload that takes them out.
+const DEPARTED_MAX: usize = 64;
 
 impl LagTracker {
     /// A tracker to which all replicas have just appeared.
     #[must_use]
     pub fn new(config: LagConfig, now: MonoTime) -> Self {
-        let mut tracker =
-            Self { config, replicas: BTreeMap::new(), heartbeats: Heartbeats::default() };
+        let mut tracker = Self {
+            config,
+            replicas: BTreeMap::new(),
+            departed: BTreeMap::new(),
+            heartbeats: Heartbeats::default(),
+        };
         tracker.meet_replicas(now);
         tracker
     }
 
-    /// Live reload: replicas that stay keep what is known of them, new ones appear now.
+    /// Live reload: replicas that stay, or were taken out within [`RETURNS_WITHIN`], keep what is known of
+    /// them; new ones appear now.
     pub fn reconfigure(&mut self, config: LagConfig, now: MonoTime) {
         self.config = config;
         self.meet_replicas(now);
@@ -112,10 +122,33 @@ impl LagTracker {
 
     fn meet_replicas(&mut self, now: MonoTime) {
         let mut known = std::mem::take(&mut self.replicas);
-        for &key in &self.config.replicas {
-            let mut replica = known.remove(&key).unwrap_or_else(|| Replica::appears(now));
+        for key in self.config.replicas.clone() {
+            let known = known.remove(&key).or_else(|| self.take_departed(now, key));
+            let mut replica = known.unwrap_or_else(|| Replica::appears(now));
             replica.must_stay_below(self.config.threshold_of(key));
             self.replicas.insert(key, replica);
+        }
+        self.departed.retain(|_, (_, left)| now.saturating_since(*left) <= RETURNS_WITHIN);
+        self.departed.extend(known.into_iter().map(|(key, replica)| (key, (replica, now))));
+        while self.departed.len() > DEPARTED_MAX {
+            self.departed.pop_first();
+        }
+    }
+
+    fn take_departed(&mut self, now: MonoTime, key: ReplicaKey) -> Option<Replica> {
+        let (replica, left) = self.departed.remove(&key)?;
+        (now.saturating_since(left) <= RETURNS_WITHIN).then_some(replica)
+    }
+
+    /// A replica is the server that was known as another one, which a reload has taken out: it has another
+    /// name. What was counted under that is counted.
+    pub fn handle_replica_was(&mut self, now: MonoTime, key: ReplicaKey, before: ReplicaKey) {
+        if !self.replicas.contains_key(&key) {
+            return;
+        }
+        let known = self.take_departed(now, before);
+        if let (Some(known), Some(replica)) = (known, self.replicas.get_mut(&key)) {
+            replica.is_known_as(known);
         }
     }
 

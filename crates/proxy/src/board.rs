@@ -10,6 +10,7 @@ mod error;
 mod listed;
 mod order;
 mod reach;
+mod renamed;
 mod replication;
 mod sightings;
 mod tables;
@@ -67,8 +68,9 @@ struct Observations {
     lag: Option<LagTracker>,
     /// The replicas of now.
     replicas: BTreeMap<Arc<str>, ReplicaKey>,
-    /// Keys are not used twice: a replica that comes back after it was taken from the file appears
-    /// anew.
+    /// Those that were taken from the file: they keep their keys, under which they are known.
+    departed: BTreeMap<Arc<str>, ReplicaKey>,
+    /// Keys are not used twice.
     next_key: u32,
     /// The number of the last heartbeat that was begun.
     last_seq: u64,
@@ -304,12 +306,14 @@ impl ProbeBoard {
         let mut seen = self.seen.lock();
         let mut before = std::mem::take(&mut seen.replicas);
         for server in replicas {
-            let key = before.remove(server).unwrap_or_else(|| {
+            let known = before.remove(server).or_else(|| seen.departed.remove(server));
+            let key = known.unwrap_or_else(|| {
                 seen.next_key = seen.next_key.wrapping_add(1);
                 ReplicaKey(seen.next_key)
             });
             seen.replicas.insert(server.clone(), key);
         }
+        seen.keep_departed(before);
         let replicas = seen.replicas.values().copied().collect();
         let key_of = |(server, own)| Some((*seen.replicas.get(server)?, own));
         let thresholds = terms.thresholds().filter_map(key_of).collect();

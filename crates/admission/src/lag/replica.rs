@@ -144,6 +144,17 @@ impl Replica {
         }
     }
 
+    /// It has another name, and was this one: it is one that was away, and comes back with its next answer.
+    pub(super) fn is_known_as(&mut self, before: Self) {
+        match (before.belief, self.belief) {
+            (Belief::Counted { .. }, Belief::CatchingUp { .. }) => {
+                let Self { threshold, asking_since, .. } = *self;
+                *self = Self { threshold, asking_since, ..before };
+            }
+            (Belief::Counted { .. } | Belief::CatchingUp { .. }, _) => {}
+        }
+    }
+
     pub(super) fn must_stay_below(&mut self, threshold: Duration) {
         self.threshold = threshold;
     }

@@ -4,6 +4,7 @@ use super::heartbeats::HEARTBEATS_MAX;
 use super::*;
 
 mod promoted;
+mod renamed;
 
 const A: ReplicaKey = ReplicaKey(1);
 const B: ReplicaKey = ReplicaKey(2);

@@ -21,6 +21,15 @@ struct Identities {
     replicas: BTreeMap<Arc<str>, String>,
 }
 
+impl Listed {
+    /// The addresses that a server has or had.
+    pub(super) fn addresses_of(&self, identity: &str) -> Vec<Arc<str>> {
+        let identities = self.0.lock();
+        let known = identities.replicas.iter().filter(|(_, known)| **known == identity);
+        known.map(|(address, _)| address.clone()).collect()
+    }
+}
+
 impl ProbeBoard {
     /// The primary is this server.
     pub(crate) fn note_primary(&self, identity: ServerIdentity) {

@@ -189,3 +189,40 @@ fn replicas_without_data_say_that_the_primary_is_silent() {
     board.primary_said(Ok(()), at(65));
     assert_eq!(told(65), None);
 }
+
+/// It had never caught up under its other name, and the gate opened.
+#[test]
+fn a_lagging_replica_that_an_edit_renames_or_takes_out_for_a_while_still_counts() {
+    let board = ProbeBoard::default();
+    let [old, new]: [Arc<str>; 2] = ["127.0.0.1:3306".into(), "localhost:3306".into()];
+    let in_file = |server: &Arc<str>, now| {
+        let servers = [server.clone()];
+        let of_file = (&servers[..], &ReplicaBook::default());
+        board.configure(of_file, &limits(), PrimaryProbing::Probed, at(now));
+    };
+    let shows = |server: &str, now| {
+        board.on_replica(server, |lag, key| lag.handle_replica_shows(at(now), key, Some(1)));
+    };
+    let lag = |now| board.lag(at(now)).and_then(|lag| lag.value);
+    in_file(&old, 0);
+    board.replica_is(&old, "uuid", at(0));
+    board.note_replica(&old, "uuid".to_owned());
+    board.heartbeat_committed(1, at(0));
+    shows(&old, 0);
+    board.heartbeat_committed(2, at(10));
+    in_file(&new, 14);
+    shows(&new, 15);
+    assert_eq!(lag(15), None, "it is not known yet who that is");
+    board.replica_is(&new, "uuid", at(15));
+    board.note_replica(&new, "uuid".to_owned());
+    shows(&new, 16);
+    assert_eq!(lag(16), Some(6.0));
+    let other: Arc<str> = "other:3306".into();
+    in_file(&other, 17);
+    board.replica_is(&other, "another", at(17));
+    shows(&other, 17);
+    assert_eq!(lag(17), None, "another server is not that one");
+    in_file(&new, 19);
+    shows(&new, 20);
+    assert_eq!(lag(20), Some(10.0), "it was put back");
+}

@@ -122,6 +122,7 @@ pub(super) async fn watch_replica(target: ProbeTarget) {
     let mut link = target.link(super::PROBE_TIMEOUT);
     loop {
         if let Ok(Some(found)) = identify(&mut link).await {
+            board.replica_is(&target.server, &found.name, target.site.cluster.now());
             board.note_replica(&target.server, found.name);
         }
         tokio::time::sleep(INTERVAL).await;
