@@ -41,6 +41,7 @@ mod blocker;
 mod bypass;
 mod clusters;
 mod facts;
+mod group;
 mod gtids;
 mod health;
 mod heartbeat;

@@ -12,6 +12,7 @@ use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
 mod channels;
+mod members;
 mod query;
 mod untold;
 mod whereabouts;

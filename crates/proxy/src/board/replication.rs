@@ -157,6 +157,19 @@ pub struct StoppedReplication {
     /// `Last_SQL_Error` or `Last_IO_Error`, in one line of bounded length, without the text of a
     /// statement.
     pub message: String,
+    /// `MEMBER_STATE` of a member of a group that is not online.
+    pub member: Option<MemberState>,
+}
+
+/// What a member of a group is while it is not online.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// It has left, or not joined.
+    Offline,
+    /// It joins, and catches up.
+    Recovering,
+    /// It has failed, or another state that does not replicate.
+    Error,
 }
 
 /// Longest text of a server's error that is kept, in characters.
@@ -177,7 +190,29 @@ impl StoppedReplication {
         if message.chars().nth(MESSAGE_LEN_MAX).is_some() {
             shown.push('…');
         }
-        Self { thread, retries: false, channel, code, message: shown + cut }
+        Self { thread, retries: false, channel, code, message: shown + cut, member: None }
+    }
+
+    /// A member of a group in a state other than ONLINE, with the error of its applier.
+    pub(crate) fn of_member(state: &str, code: u32, message: &str) -> Self {
+        let (member, thread) = match state {
+            "OFFLINE" => (MemberState::Offline, StoppedThread::Receiver),
+            "RECOVERING" => (MemberState::Recovering, StoppedThread::Receiver),
+            _ => (MemberState::Error, StoppedThread::Applier),
+        };
+        Self { member: Some(member), ..Self::new(thread, String::new(), code, message) }
+    }
+
+    /// What ends it.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self.member {
+            Some(MemberState::Offline) => MEMBER_OFFLINE,
+            Some(MemberState::Recovering) => MEMBER_RECOVERING,
+            Some(MemberState::Error) => MEMBER_ERROR,
+            None if self.retries => CANNOT_CONNECT,
+            None if self.code != 0 => STOPPED_BY_ERROR,
+            None => STOPPED_BY_HAND,
+        }
     }
 
     /// The same of one that goes on trying.
@@ -188,7 +223,16 @@ impl StoppedReplication {
 
 impl fmt::Display for StoppedReplication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { thread, retries, channel, code, message } = self;
+        let Self { thread, retries, channel, code, message, member } = self;
+        if let Some(member) = member {
+            let state = match member {
+                MemberState::Offline => "OFFLINE",
+                MemberState::Recovering => "RECOVERING",
+                MemberState::Error => "in ERROR",
+            };
+            write!(f, "it is {state} in its group (Group Replication)")?;
+            return if *code == 0 { Ok(()) } else { write!(f, ": error {code}: {message}") };
+        }
         let thread = match thread {
             StoppedThread::Applier => "the applier (SQL thread)",
             StoppedThread::Receiver => "the receiver (I/O thread)",
@@ -252,10 +296,8 @@ impl ReplicaReading {
         match self.view.state {
             ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped => {
                 match &self.replication {
-                    ReplicationStatus::Stopped(stopped) if stopped.retries => CANNOT_CONNECT,
-                    ReplicationStatus::Stopped(stopped) if stopped.code != 0 => STOPPED_BY_ERROR,
-                    ReplicationStatus::Stopped(_)
-                    | ReplicationStatus::Unasked
+                    ReplicationStatus::Stopped(stopped) => stopped.advice(),
+                    ReplicationStatus::Unasked
                     | ReplicationStatus::Runs
                     | ReplicationStatus::Untold(_) => STOPPED_BY_HAND,
                 }
@@ -336,6 +378,16 @@ const STOPPED_BY_ERROR: &str = "mend what the error says on that server, then ST
 const CANNOT_CONNECT: &str = "it goes on trying; mend what the error says: its source, the \
     network, or the account it replicates as. To go on without it, take it out of the cluster's \
     replicas in the file";
+
+const MEMBER_OFFLINE: &str = "it has left its group: on that server START GROUP_REPLICATION; its error log \
+    says why it left. To go on without it, take it out of the cluster's replicas in the file";
+
+const MEMBER_ERROR: &str = "mend what the error, or its error log, says on that server, then STOP \
+    GROUP_REPLICATION; START GROUP_REPLICATION. To go on without it, take it out of the cluster's replicas \
+    in the file";
+
+const MEMBER_RECOVERING: &str = "it joins its group and catches up by itself; its lag counts meanwhile. To \
+    go on without it, take it out of the cluster's replicas in the file";
 
 const SHOWS_NONE: &str = "it has shown no heartbeat since Sluice looks";
 

@@ -106,7 +106,14 @@ impl LagQuestion {
             Self::Status(dialect) => {
                 let told = dialect.ask(replica, &target.site.cluster.probes).await;
                 note_replication(target, &told);
-                told.map(|told| LagAnswer::Gives(told.behind))
+                match told {
+                    Ok(Replication { is_member: true, .. }) => Err(ProbeError::Unusable(
+                        "a member of a group does not tell Seconds_Behind_Source; take `probe: \
+                         { source: heartbeat }`"
+                            .into(),
+                    )),
+                    told => told.map(|told| LagAnswer::Gives(told.behind)),
+                }
             }
             Self::Query(query) => seconds(replica, query).await.map(LagAnswer::Gives),
         }

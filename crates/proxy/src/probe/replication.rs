@@ -6,6 +6,7 @@ use admission::lag::StoppedThread;
 use mysql_async::{Row, Value};
 
 use super::answer::{column, number};
+use super::group::Member;
 use super::source::SourceIdentity;
 use crate::board::{ProbeBoard, ProbeError, StoppedReplication};
 use crate::link::Link;
@@ -22,6 +23,8 @@ pub(super) struct Replication {
     pub(super) behind: Option<Duration>,
     /// What of it is stopped.
     pub(super) stopped: Option<StoppedReplication>,
+    /// It is a member of a group, which tells no `behind`.
+    pub(super) is_member: bool,
 }
 
 /// How this server is asked: the first of these that it knows.
@@ -70,8 +73,24 @@ impl Dialect {
             *self = Self::default();
         }
         let channels: Vec<ChannelStatus> = rows?.iter().map(ChannelStatus::of).collect();
+        // A channel of a group tells of its last recovery only.
+        if channels.iter().all(|channel| channel.source.is_none())
+            && let Some(member) = Member::ask(replica).await?
+        {
+            return Ok(Replication::of_member(member));
+        }
         slowest(from(board.primary_as_source().as_ref(), channels))
             .ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
+    }
+}
+
+impl Replication {
+    fn of_member(member: Member) -> Self {
+        let stopped = match member {
+            Member::Online => None,
+            Member::Stopped(stopped) => Some(stopped),
+        };
+        Self { delay: Duration::ZERO, behind: None, stopped, is_member: true }
     }
 }
 
@@ -95,6 +114,7 @@ impl ChannelStatus {
                 delay: Duration::from_secs(delay),
                 behind: behind.and_then(number).map(Duration::from_secs),
                 stopped: if is_of_a_group { None } else { stopped(row, &name) },
+                is_member: false,
             },
         }
     }
@@ -160,6 +180,7 @@ fn slowest(channels: Vec<Replication>) -> Option<Replication> {
             (Some(a), Some(b)) if a.code == 0 && b.code != 0 => Some(b),
             (a, b) => a.or(b),
         },
+        is_member: a.is_member || b.is_member,
     })
 }
 
@@ -174,6 +195,7 @@ mod tests {
             delay: Duration::from_secs(delay),
             behind,
             stopped: None,
+            is_member: false,
         };
         assert_eq!(slowest(vec![]), None);
         assert_eq!(slowest(vec![at(0, seconds(3)), at(5, seconds(1))]), Some(at(0, seconds(3))));
@@ -186,7 +208,12 @@ mod tests {
         let named = |id: &str| SourceIdentity { uuid: None, server_id: Some(id.to_owned()) };
         let of = |source, seconds, stopped| ChannelStatus {
             source,
-            replication: Replication { delay: Duration::from_secs(seconds), behind: None, stopped },
+            replication: Replication {
+                delay: Duration::from_secs(seconds),
+                behind: None,
+                stopped,
+                is_member: false,
+            },
         };
         let how = StoppedReplication::new(StoppedThread::Applier, "shop".to_owned(), 0, "");
         let (own, foreign) = (of(Some(named("1")), 0, Some(how)), of(Some(named("4")), 60, None));
@@ -211,7 +238,12 @@ mod tests {
     fn of_several_stopped_channels_the_one_with_an_error_is_told() {
         let stopped = |code| {
             let how = StoppedReplication::new(StoppedThread::Applier, String::new(), code, "");
-            Replication { delay: Duration::ZERO, behind: None, stopped: Some(how) }
+            Replication {
+                delay: Duration::ZERO,
+                behind: None,
+                stopped: Some(how),
+                is_member: false,
+            }
         };
         let runs = Replication { stopped: None, ..stopped(0) };
         let told = slowest(vec![runs, stopped(0), stopped(1062), stopped(1032)]);

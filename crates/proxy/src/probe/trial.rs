@@ -28,6 +28,7 @@ use tokio::task::JoinSet;
 
 use self::account::Account;
 use self::replication::{Channel, ServerIdentity};
+use super::group::Member;
 use super::{appliers, signals};
 use crate::board::ProbeError;
 use crate::link::{Link, ProbeAccount};
@@ -121,6 +122,8 @@ struct Visited {
     identity: Option<ServerIdentity>,
     /// `None`: it could not be asked.
     channels: Option<Vec<Channel>>,
+    /// Where it has none and is a member of a group.
+    member: Option<Member>,
 }
 
 /// What a server is in its cluster.
@@ -138,7 +141,7 @@ async fn visit(policy: Arc<ClusterPolicy>, place: usize, server: Arc<str>) -> (u
         Some(index) => (Role::Replica, format!("clusters.{cluster}.replicas[{index}]")),
     };
     let trial = Trial { path, server: server.clone(), answered: None, findings: Vec::new() };
-    let visited = Visited { trial, role, identity: None, channels: None };
+    let visited = Visited { trial, role, identity: None, channels: None, member: None };
     let limit = policy.connect_timeout;
     let Some(probe) = &policy.probe else { return (place, greet(visited, limit).await) };
     let link = Link::new(&server, ProbeAccount::of(probe, &policy.backend_tls), limit);

@@ -11,6 +11,7 @@ use super::{Role, Visit, Visited};
 use crate::board::{CommitOrder, ProbeError};
 use crate::link::Link;
 use crate::probe::answer::{column, text};
+use crate::probe::group::Member;
 use crate::probe::order::Settings;
 
 /// `ER_PARSE_ERROR`
@@ -148,6 +149,9 @@ impl Visit<'_> {
         let channels: Vec<Channel> =
             rows.iter().filter(|row| !is_of_a_group(row)).map(Channel::of).collect();
         // Members of a group replicate without a channel of their own.
+        if channels.is_empty() {
+            self.visited.member = Member::ask(&mut self.link).await?;
+        }
         if rows.len() == channels.len() || !channels.is_empty() {
             self.visited.channels = Some(channels);
         }
@@ -216,6 +220,21 @@ fn is_of_use(
     }
     let by_status =
         policy.probe.as_ref().is_some_and(|probe| probe.source == LagSource::ReplicaStatus);
+    match visited.member.clone() {
+        Some(Member::Stopped(stopped)) => {
+            visited.fault(stopped.to_string());
+            return !by_status;
+        }
+        Some(Member::Online) if by_status => {
+            visited.fault(
+                "it is a member of a group, which does not tell Seconds_Behind_Source: take `source: \
+                 heartbeat`",
+            );
+            return false;
+        }
+        Some(Member::Online) => return true,
+        None => {}
+    }
     let Some(channels) = visited.channels.clone() else { return !by_status };
     if channels.is_empty() {
         let message = "it is no replica of anybody: SHOW REPLICA STATUS is empty";
