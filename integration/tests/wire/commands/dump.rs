@@ -137,10 +137,11 @@ fn acknowledgement(position: u64) -> Vec<u8> {
 
 const WRITE: &[u8] = b"\x03INSERT INTO test.c_dump VALUES (1)";
 
-/// A relay in front of a server that keeps what clients have sent.
+/// A relay in front of a server that keeps what clients have sent, each for itself: Sluice's own looks come
+/// through it as well.
 struct Tap {
     addr: SocketAddr,
-    sent: watch::Receiver<Vec<u8>>,
+    sent: watch::Receiver<Vec<Vec<u8>>>,
 }
 
 impl Tap {
@@ -150,15 +151,18 @@ impl Tap {
         let (kept, sent) = watch::channel(Vec::new());
         let kept = Arc::new(kept);
         tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(relay(client, server, Arc::clone(&kept)));
+            for place in 0.. {
+                let Ok((client, _)) = listener.accept().await else { return };
+                kept.send_modify(|kept| kept.push(Vec::new()));
+                tokio::spawn(relay(client, server, (Arc::clone(&kept), place)));
             }
         });
         Self { addr, sent }
     }
 
     fn has_seen(&self, bytes: &[u8]) -> bool {
-        self.sent.borrow().windows(bytes.len()).any(|window| window == bytes)
+        let has = |sent: &Vec<u8>| sent.windows(bytes.len()).any(|window| window == bytes);
+        self.sent.borrow().iter().any(has)
     }
 
     async fn wait_for(&self, bytes: &[u8]) {
@@ -166,7 +170,11 @@ impl Tap {
     }
 }
 
-async fn relay(client: TcpStream, server: SocketAddr, kept: Arc<watch::Sender<Vec<u8>>>) {
+async fn relay(
+    client: TcpStream,
+    server: SocketAddr,
+    (kept, place): (Arc<watch::Sender<Vec<Vec<u8>>>>, usize),
+) {
     let Ok(server) = TcpStream::connect(server).await else { return };
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
@@ -176,7 +184,11 @@ async fn relay(client: TcpStream, server: SocketAddr, kept: Arc<watch::Sender<Ve
     let mut piece = vec![0; 10_000];
     while let Ok(len @ 1..) = from_client.read(&mut piece).await {
         let sent = piece.get(..len).unwrap_or_default();
-        kept.send_modify(|kept| kept.extend_from_slice(sent));
+        kept.send_modify(|kept| {
+            if let Some(kept) = kept.get_mut(place) {
+                kept.extend_from_slice(sent);
+            }
+        });
         if to_server.write_all(sent).await.is_err() {
             break;
         }
