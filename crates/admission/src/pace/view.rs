@@ -1,4 +1,4 @@
-//! The pace, for people.
+//! What the pace tells: people, and who else goes by it.
 
 use std::time::Duration;
 
