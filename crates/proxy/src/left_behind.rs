@@ -26,7 +26,6 @@
 mod asking;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -87,9 +86,7 @@ pub(crate) struct LostSession {
     pub(crate) remote: Option<Remote>,
     /// The server's id of it.
     pub(crate) connection_id: u32,
-    /// For how long it has been there.
-    pub(crate) age: Duration,
-    /// When it came to its server.
+    /// When it came to its server, and which that is.
     pub(crate) birth: Birth,
 }
 
@@ -97,8 +94,6 @@ pub(crate) struct LostSession {
 #[derive(Debug)]
 pub(crate) struct Statement {
     claim: Claim,
-    /// The primary that it went to, by its address in the file.
-    server: Arc<str>,
     session: LostSession,
     /// Whether it is at the server that answered last.
     is_at: IsAt,
@@ -178,9 +173,9 @@ impl Default for LeftBehind {
 
 impl LeftBehind {
     /// The connection of a statement has ended that holds this.
-    pub(crate) fn add(&self, budget: BudgetGuard, server: &Arc<str>, session: LostSession) {
+    pub(crate) fn add(&self, budget: BudgetGuard, session: LostSession) {
         self.now.fetch_add(1, Ordering::Relaxed);
-        if !self.list(Claim::Budget { taken: budget }, server, session) {
+        if !self.list(Claim::Budget { taken: budget }, session) {
             self.end(Fate::Unknown);
         }
     }
@@ -188,30 +183,18 @@ impl LeftBehind {
     /// Asks after a session whose connection waits for an answer that nobody may want. What this gives
     /// resolves when the server knows of no answer that is still to come; with an error if nobody can
     /// say. Dropping it ends the asking.
-    pub(crate) fn ask_after(
-        &self,
-        server: &Arc<str>,
-        session: LostSession,
-    ) -> oneshot::Receiver<()> {
+    pub(crate) fn ask_after(&self, session: LostSession) -> oneshot::Receiver<()> {
         let (over, hears) = oneshot::channel();
-        self.list(Claim::Connection(over), server, session);
+        self.list(Claim::Connection(over), session);
         hears
     }
 
     /// False: the list is full.
-    fn list(&self, claim: Claim, server: &Arc<str>, session: LostSession) -> bool {
+    fn list(&self, claim: Claim, session: LostSession) -> bool {
         let since = Instant::now();
         let watched = Watched::new(since, claim.idle_min());
-        let server = Arc::clone(server);
-        let statement = Statement {
-            claim,
-            server,
-            session,
-            is_at: IsAt::Unknown,
-            located: false,
-            since,
-            watched,
-        };
+        let is_at = IsAt::Unknown;
+        let statement = Statement { claim, session, is_at, located: false, since, watched };
         self.sender.try_send(statement).is_ok()
     }
 
@@ -293,7 +276,7 @@ impl Cluster {
         for statement in std::mem::take(left) {
             let is_budget = matches!(statement.claim, Claim::Budget { .. });
             // A budget is what may be taken of the primary.
-            let fate = if is_budget && statement.server != primary {
+            let fate = if is_budget && statement.session.birth.address != primary {
                 Some(Fate::Ended)
             } else {
                 statement.watched.fate(statement.since, now)
@@ -352,7 +335,7 @@ impl Statement {
     async fn locate(&mut self) {
         self.located = true;
         if self.session.remote.is_none() {
-            self.session.remote = only_address(&self.server).await;
+            self.session.remote = only_address(&self.session.birth.address).await;
         }
     }
 }
@@ -383,10 +366,9 @@ impl Claim {
 }
 
 impl LostSession {
-    /// Whether it was there before a server that is up for so long, at this time after its
-    /// connection has ended. In doubt it was not.
-    fn is_older(&self, ended_for: Duration, uptime: Duration) -> bool {
-        let age = self.age.saturating_add(ended_for);
+    /// Whether it was there before a server that is up for so long now. In doubt it was not.
+    fn is_older(&self, uptime: Duration, now: Instant) -> bool {
+        let age = self.birth.age(now);
         let clocks = age.checked_div(CLOCKS_APART).unwrap_or_default();
         let up_at_most = uptime.saturating_add(UPTIME_ERROR);
         age > up_at_most.saturating_add(clocks)

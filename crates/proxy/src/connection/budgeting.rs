@@ -97,7 +97,7 @@ impl Connection {
         self.cursors.clear();
         if let Some(budget) = self.budget.take() {
             let lost = self.lost_session();
-            self.shared.cluster.left_behind.add(budget, &self.birth.address, lost);
+            self.shared.cluster.left_behind.add(budget, lost);
         }
     }
 

@@ -32,7 +32,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use policy::{OnClientGone, is_killable};
-use tokio::time::Instant;
 
 use super::reading::more;
 use super::{Connection, Ended};
@@ -114,7 +113,7 @@ impl Connection {
     /// nothing more to read.
     async fn read_for_departed(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
         let session = self.lost_session();
-        let Self { backend, shared, birth, .. } = self;
+        let Self { backend, shared, .. } = self;
         let mut heard = pin!(poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
@@ -125,7 +124,7 @@ impl Connection {
             if let Ok(heard) = tokio::time::timeout(UNANSWERED, heard.as_mut()).await {
                 return heard;
             }
-            let over = shared.cluster.left_behind.ask_after(&birth.address, session.clone());
+            let over = shared.cluster.left_behind.ask_after(session.clone());
             tokio::select! {
                 biased;
                 heard = heard.as_mut() => return heard,
@@ -146,7 +145,6 @@ impl Connection {
         LostSession {
             remote: self.backend.remote(),
             connection_id: self.session.connection_id(),
-            age: self.birth.age(Instant::now()),
             birth: Birth::clone(&self.birth),
         }
     }

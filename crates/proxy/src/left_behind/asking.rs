@@ -46,8 +46,7 @@ impl Asked {
         }
         let Ok(Some(uptime)) = self.link.known_uptime().await else { return };
         for statement in theirs.iter_mut().filter(|statement| statement.is_at != IsAt::No) {
-            let ended_for = statement.since.elapsed();
-            statement.watched.ended |= statement.session.is_older(ended_for, uptime);
+            statement.watched.ended |= statement.session.is_older(uptime, Instant::now());
         }
     }
 

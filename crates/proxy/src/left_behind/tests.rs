@@ -14,12 +14,10 @@ fn birth() -> Birth {
 #[tokio::test(start_paused = true)]
 async fn a_connection_is_not_judged_by_what_another_server_shows() {
     let claim = || Claim::Connection(oneshot::channel().0);
-    let session =
-        LostSession { remote: None, connection_id: 7, age: Duration::ZERO, birth: birth() };
+    let session = LostSession { remote: None, connection_id: 7, birth: birth() };
     for (is_at, fate) in [(IsAt::No, None), (IsAt::Yes, Some(Fate::Ended))] {
         let mut statement = Statement {
             claim: claim(),
-            server: "db:3306".into(),
             session: session.clone(),
             is_at,
             located: true,
@@ -113,9 +111,9 @@ async fn a_connection_that_waits_has_its_session_idle_for_a_while() {
 fn a_session_older_than_its_server_has_ended_and_in_doubt_it_has_not() {
     const DAY_S: u64 = 86_400;
     let is_older = |age_ms, ended_for_s, uptime_s| {
-        let age = Duration::from_millis(age_ms);
-        let session = LostSession { remote: None, connection_id: 7, age, birth: birth() };
-        session.is_older(Duration::from_secs(ended_for_s), Duration::from_secs(uptime_s))
+        let session = LostSession { remote: None, connection_id: 7, birth: birth() };
+        let ended = session.birth.answered + Duration::from_millis(age_ms);
+        session.is_older(Duration::from_secs(uptime_s), ended + Duration::from_secs(ended_for_s))
     };
     assert!(is_older(5_900, 3, 7), "it was started since");
     assert!(!is_older(5_900, 3, 8), "a second is lost in rounding");

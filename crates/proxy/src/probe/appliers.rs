@@ -2,8 +2,9 @@
 //!
 //! An applier holds the metadata locks of its transaction's tables until it has committed, those of
 //! cascades and triggers among them, and its state says which kind of rows it applies. Both are in
-//! `performance_schema` as MySQL comes, and reading them takes neither lock nor wait: some 0.2 ms,
-//! whatever the number of sessions, because locks are looked up by the appliers' thread ids.
+//! `performance_schema` as MySQL comes, and reading them takes neither lock nor wait: some 0.4 ms,
+//! of which the number of sessions is no part, for locks are looked up by the appliers' thread ids; thousands of locks
+//! of other sessions are (4 to 12 ms with 16,000).
 
 mod rows;
 
