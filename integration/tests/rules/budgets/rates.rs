@@ -51,7 +51,8 @@ impl Lab {
             // Nothing is saved up while nobody comes.
             sleep(Duration::from_secs(rest)).await;
             let asked = self.asked(app).await;
-            asked.is_near(STATEMENTS_PER_S, 0.05 * STATEMENTS_PER_S + 2.0);
+            // Each of the four may have one that the server's thread takes up late: it waited for a core.
+            asked.is_near(STATEMENTS_PER_S, 0.05 * STATEMENTS_PER_S + 1.0 + 4.0);
         }
     }
 
