@@ -126,7 +126,7 @@ async fn rows_count_as_what_they_cost_the_replica_where_that_is_looked_at() {
     replica(&servers).run_sql(&["SET sql_log_bin = 0", NO_KEY]).await.unwrap();
     let (dear, cheap) = (price(&servers, UPDATE_DEAR).await, price(&servers, ADD_CHEAP).await);
 
-    let config = config(&servers).probe_keys("row_costs: applied");
+    let config = config(&servers);
     let sluice = start(&config).await;
     let of_dear = Writers::start(sluice.listen_addr(), "etl", 12, UPDATE_DEAR).await.unwrap();
     let of_cheap = Writers::start(sluice.listen_addr(), "ddl", 12, ADD_CHEAP).await.unwrap();
@@ -150,6 +150,41 @@ async fn rows_count_as_what_they_cost_the_replica_where_that_is_looked_at() {
         );
         println!("{seen}");
         if factors.0 > 1.0 && factors.1 < 1.0 && (0.2..=3.0).contains(&share) {
+            break;
+        }
+        assert!(began.elapsed() < LEARNED, "{seen}");
+    }
+    for writers in [of_dear, of_cheap] {
+        writers.stop().await.unwrap();
+    }
+    drop(sluice);
+    where_commits_cost_most_transactions_count(&servers, &config).await;
+}
+
+/// One row in a transaction, and fifty: of a replica whose commits take ten milliseconds each has half. As rows the large
+/// ones would be one in fifty.
+async fn where_commits_cost_most_transactions_count(servers: &Topology, config: &Config) {
+    let slow = "SET GLOBAL sync_binlog = 1, binlog_group_commit_sync_delay = 10000";
+    replica(servers).run_sql(&[slow]).await.unwrap();
+    let row = "(1)";
+    let fifty = format!("INSERT INTO test.large (v) VALUES {}", [row; 50].join(", "));
+    servers.primary.run_sql(&[LARGE]).await.unwrap();
+    servers.wait_in_sync(Duration::from_secs(60)).await.unwrap();
+    let sluice = start(config).await;
+    let small = Writers::start(sluice.listen_addr(), "etl", 12, ADD_CHEAP).await.unwrap();
+    let large = Writers::start(sluice.listen_addr(), "ddl", 12, &fifty).await.unwrap();
+    let began = Instant::now();
+    loop {
+        let before = (small.written().statements, large.written().statements);
+        tokio::time::sleep(WEIGHED).await;
+        let of = (small.written().statements - before.0, large.written().statements - before.1);
+        let cost = sluice.metrics().await.unwrap().sum("sluice_pace_transaction_cost", &[]);
+        let seen = format!(
+            "{of:?} transactions in {WEIGHED:?} at {cost:.1}, {:.0?} after the start",
+            began.elapsed()
+        );
+        eprintln!("{seen}");
+        if cost > 5.0 && of.0.min(of.1) >= 20 && of.0 < 3 * of.1 && of.1 < 3 * of.0 {
             return;
         }
         assert!(began.elapsed() < LEARNED, "{seen}");
@@ -249,6 +284,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 
 const DEAR: &str = "CREATE TABLE dear (id INT PRIMARY KEY, v INT, pad CHAR(40))";
 const CHEAP: &str = "CREATE TABLE cheap (id INT PRIMARY KEY AUTO_INCREMENT, v INT)";
+const LARGE: &str = "CREATE TABLE large (id INT PRIMARY KEY AUTO_INCREMENT, v INT)";
 const NO_KEY: &str = "ALTER TABLE test.dear DROP PRIMARY KEY";
 const UPDATE_DEAR: &str = "UPDATE test.dear SET v = v + 1 WHERE id = 10000";
 const ADD_CHEAP: &str = "INSERT INTO test.cheap (v) VALUES (1)";

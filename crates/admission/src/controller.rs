@@ -215,9 +215,8 @@ impl Controller {
                 }
                 if let (Some(pace), Some(charge)) = (&mut self.pace, account.charge) {
                     pace.take_back(charge);
-                    let cost = account.expected * account.factor;
-                    self.claims.spend(account.lane.app, -cost);
-                    self.wishes.spend(account.lane.rule, -cost);
+                    self.claims.spend(account.lane.app, -account.cost);
+                    self.wishes.spend(account.lane.rule, -account.cost);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -251,7 +250,7 @@ impl Controller {
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         let now = self.tick(now);
         let Some(account) = &mut permit.account else { return };
-        self.watch_charged(now, account, rows_cost(affected_rows) * account.factor);
+        self.watch_charged(now, account, account.price.of(rows_cost(affected_rows)));
         let more = rows_cost(affected_rows) - account.expected;
         if account.counted && more > account.charged_more {
             let cost = rows_cost(affected_rows);
@@ -259,7 +258,7 @@ impl Controller {
             account.charged_more = more;
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut account.charge) {
-            pace.charge(charge, rows_cost(affected_rows) * account.factor);
+            pace.charge(charge, account.price.of(rows_cost(affected_rows)));
         }
     }
 }

@@ -95,23 +95,28 @@ enum Shape {
 }
 
 impl Costs {
-    /// In rows, at least [`COST_MIN`]. A digest that is not known costs what its app's statements
-    /// do, and its new ones, and at least `prudent` as far as it may be anything: all of it while
-    /// the first of its kind runs, or where nothing is known of the app.
+    /// In rows, at least [`COST_MIN`].
     pub(crate) fn expected(&self, digest: Option<DigestKey>, app: AppKey, prudent: f64) -> f64 {
+        self.average(digest, app, prudent).max(COST_MIN)
+    }
+
+    /// In rows; less than one where not every such statement writes. A digest that is not known costs what its app's
+    /// statements do, and its new ones, and at least `prudent` as far as it may be anything: all of it while the first
+    /// of its kind runs, or where nothing is known of the app.
+    pub(crate) fn average(&self, digest: Option<DigestKey>, app: AppKey, prudent: f64) -> f64 {
         let of_digest = digest.and_then(|digest| self.averages.get(&Shape::Digest(digest)));
         if let Some(average) = of_digest {
-            return average.rows.max(COST_MIN);
+            return average.rows;
         }
         let Some(of_app) = self.averages.get(&Shape::App(app)) else {
-            return prudent.max(COST_MIN);
+            return prudent;
         };
-        let Some(digest) = digest else { return of_app.rows.max(COST_MIN) };
+        let Some(digest) = digest else { return of_app.rows };
         let news = self.news.get(&app).copied().unwrap_or_default();
         let runs = |shape| self.running.get(&shape).copied().unwrap_or(0);
         let doubt =
             if runs(Shape::Digest(digest)) > 0 { 1.0 } else { news.doubt(runs(Shape::App(app))) };
-        of_app.rows.max(news.cost).max(prudent * doubt).max(COST_MIN)
+        of_app.rows.max(news.cost).max(prudent * doubt)
     }
 
     /// A statement runs. Whether nobody knows its digest, which then is to be told when it ends.

@@ -7,6 +7,7 @@ use crate::in_flight::Place;
 use crate::pace::Charge;
 use crate::request::Lane;
 use crate::ring::LineKey;
+use crate::row_work::Price;
 use crate::{
     BudgetKey, DigestKey, GateKey, MonoTime, Reason, RuleLimit, SignalKey, SignalState, SignalView,
     Written,
@@ -53,8 +54,10 @@ pub(crate) struct Account {
     /// What the statement was expected to write.
     pub(crate) expected: f64,
     pub(crate) written: Option<Written>,
-    /// What a row of it counts as at the pace and among its rivals.
-    pub(crate) factor: f64,
+    /// What it counts as at the pace and among its rivals.
+    pub(crate) price: Price,
+    /// What it was charged beforehand, in rows of the mean.
+    pub(crate) cost: f64,
     /// Whether its rule's rates count it.
     pub(crate) counted: bool,
     /// What its rule's rates were told of beyond that, while it ran.

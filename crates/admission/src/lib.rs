@@ -87,7 +87,7 @@ pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,
     Terms,
 };
-pub use row_work::{Appliers, Applying, RowWorkView, TableKey, WriteKind, Written};
+pub use row_work::{Appliers, Applying, RowWorkView, Step, TableKey, WriteKind, Written};
 pub use signal::{Sample, SignalState, SignalView};
 pub use speed::Speed;
 pub use starvation::{

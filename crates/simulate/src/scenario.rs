@@ -138,6 +138,8 @@ pub struct Replica {
     pub workers: u32,
     /// Whether what they apply is committed in the primary's order.
     pub preserve_commit_order: bool,
+    /// Work of a transaction whatever it writes, in rows.
+    pub commit_cost: f64,
 }
 
 impl Replica {

@@ -42,7 +42,7 @@ primary: { writes_per_s: [[0s, 500], [35s, 0.5]], latency: 1500us }
 replicas:
   - { apply_per_s: { sine: { min: 1, max: 9.5, period: 4s } }, away: [[1s, 2s], [3s, 4s]] }
   - { apply_per_s: 1000, jitter: 0.25, transit: 150ms }
-  - { apply_per_s: 1000, transit: [[0s, 0s], [10s, 1500us]], appliers: 4, workers: 8, preserve_commit_order: false }
+  - { apply_per_s: 1000, commit_cost: 2.5, transit: [[0s, 0s], [10s, 1500us]], appliers: 4, workers: 8, preserve_commit_order: false }
 apps:
   - { app: "7:etl", sessions: 1, rule: "yes", exempt: true, rows_per_statement: 0 }
   - { app: denied, sessions: 2, proxies: [0, 2], deny: true, mode: observe, latency: 250ms }

@@ -53,7 +53,10 @@ impl Controller {
             let lag = self.signal(adaptive.lag, now).and_then(|signal| signal.value);
             let lag = Duration::try_from_secs_f64(lag.unwrap_or(0.0)).unwrap_or_default();
             let applies_for = self.pace.as_ref().map_or(Duration::ZERO, Pace::applies_for);
-            self.row_work.looked(now, Behind { lag, applies_for }, seen);
+            let dearer = self.row_work.looked(now, Behind { lag, applies_for }, seen);
+            if let Some(pace) = &mut self.pace {
+                pace.scale(1.0 / dearer);
+            }
         }
     }
 
@@ -63,6 +66,12 @@ impl Controller {
         for (written, rows) in rows {
             self.row_work.applied(*written, *rows);
         }
+    }
+
+    /// What a transaction was found to cost whatever it writes, in rows of the mean; 0 while that is not known.
+    #[must_use]
+    pub fn transaction_cost(&self) -> f64 {
+        self.row_work.price(None).per_transaction
     }
 
     /// What rows were found to cost, by table and kind: so many at most, whoever costs most first.

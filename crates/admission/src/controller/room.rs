@@ -29,20 +29,24 @@ impl Controller {
     /// What a statement is expected to cost, in rows of the mean. One that nobody knows may be a
     /// large one.
     pub(super) fn expected(&self, request: &Request) -> f64 {
-        self.expected_rows(request) * self.row_work.factor(request.written)
+        self.row_work.price(request.written).of_a_turn(self.average_rows(request))
     }
 
     /// What it is expected to write, in rows.
     pub(super) fn expected_rows(&self, request: &Request) -> f64 {
+        self.average_rows(request).max(COST_MIN)
+    }
+
+    fn average_rows(&self, request: &Request) -> f64 {
         let prudent = self.pace.as_ref().map_or(0.0, Pace::prudent_cost);
-        let factor = self.row_work.factor(request.written);
-        self.costs.expected(request.digest, request.app, prudent / factor)
+        let prudent = self.row_work.price(request.written).rows_for(prudent);
+        self.costs.average(request.digest, request.app, prudent)
     }
 
     /// What such statements are known to cost, in rows of the mean, without prudence.
     pub(super) fn known(&self, request: &Request) -> f64 {
-        let rows = self.costs.expected(request.digest, request.app, 0.0);
-        rows * self.row_work.factor(request.written)
+        let rows = self.costs.average(request.digest, request.app, 0.0);
+        self.row_work.price(request.written).of_a_turn(rows)
     }
 
     /// Whether a statement of this cost may pass: the signals leave room, or the floor of its rule
@@ -197,8 +201,8 @@ impl Controller {
     /// The account of a statement that is admitted now.
     pub(super) fn account(&mut self, now: MonoTime, request: &Request, shared: f64) -> Account {
         let expected = self.expected_rows(request);
-        let factor = self.row_work.factor(request.written);
-        let cost = expected * factor;
+        let price = self.row_work.price(request.written);
+        let cost = self.expected(request);
         let charged = Cost::of(cost, self.known(request));
         let is_new = self.costs.begin(request.digest, request.app);
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
@@ -232,7 +236,8 @@ impl Controller {
             is_new,
             expected,
             written: request.written,
-            factor,
+            price,
+            cost,
             shared,
             charge,
             place,
@@ -244,36 +249,41 @@ impl Controller {
     pub(super) fn book(&mut self, now: MonoTime, account: &Account, outcome: &Outcome) {
         let Account { gate, lane, weight, digest, expected, charged_more, .. } = *account;
         let rule = lane.rule;
-        let Account { charge, place, written, factor, line, counted, .. } = *account;
-        let cost = cost_of(outcome);
+        let Account { charge, place, written, price, line, counted, .. } = *account;
+        let rows = cost_of(outcome);
+        // What told no rows has no price: its time is what it costs.
+        let told = outcome.affected_rows > 0;
+        let cost = if told { price.of(rows) } else { rows };
         // Whoever has had a turn has had one, also if nothing came of it.
-        let cost_at_least = cost.max(COST_MIN);
-        self.watch_settled(now, account, cost_at_least * factor);
-        let more = cost_at_least - expected;
+        let rows_at_least = rows.max(COST_MIN);
+        let cost_at_least = cost.max(price.turn());
+        self.watch_settled(now, account, cost_at_least);
+        let more = cost_at_least - account.cost;
         self.costs.end(account);
-        if !outcome.error || outcome.affected_rows > 0 {
-            self.costs.learn(digest, lane.app, cost);
+        if !outcome.error || told {
+            self.costs.learn(digest, lane.app, if told { rows } else { price.rows_for(cost) });
             if let Some(charge) = charge {
                 self.costs.ran(digest, lane.app, now.saturating_since(charge.admitted_at()));
             }
         }
         if counted {
             self.rates.complete(now, rule, expected);
-            self.rates.settle(now, rule, more - charged_more, cost_at_least);
+            let more = rows_at_least - expected - charged_more;
+            self.rates.settle(now, rule, more, rows_at_least);
         }
         if let Some(place) = place {
             self.in_flight.complete(now, place);
             self.advices.through_places.add(lane, 1.0);
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
-            pace.complete(now, charge, cost * factor);
-            self.advices.through.add(lane, cost * factor);
-            self.claims.spend(lane.app, more * factor);
-            self.wishes.spend(rule, more * factor);
+            pace.complete(now, charge, cost);
+            self.advices.through.add(lane, cost);
+            self.claims.spend(lane.app, more);
+            self.wishes.spend(rule, more);
             self.row_work.told(written, rows_cost(outcome.affected_rows));
         }
         if let Some(gate) = self.gates.get_mut(&gate) {
-            gate.ring.settle(lane, more * factor, weight, line);
+            gate.ring.settle(lane, more, weight, line);
         }
     }
 

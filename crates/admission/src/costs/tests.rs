@@ -1,5 +1,6 @@
 //! What is expected of digests and apps, known and new.
 
+use crate::row_work::Price;
 use std::time::Duration;
 
 use super::*;
@@ -112,7 +113,8 @@ fn account(digest: u64, is_new: bool) -> Account {
         is_new,
         expected: 1.0,
         written: None,
-        factor: 1.0,
+        price: Price::ROW,
+        cost: 1.0,
         counted: false,
         charged_more: 0.0,
         shared: 0.0,

@@ -2,6 +2,34 @@
 
 use super::{CERTAIN, FACTOR_MAX, MATTERED, MATTERS, MEMORY, STEP, UNCERTAIN};
 
+/// Rows told, and the transactions that they came in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sum {
+    pub(super) rows: f64,
+    pub(super) transactions: f64,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, more: Self) {
+        self.rows += more.rows;
+        self.transactions += more.transactions;
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.rows *= MEMORY;
+        self.transactions *= MEMORY;
+    }
+}
+
+/// Looks that met a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Met {
+    /// At its rows.
+    pub(super) rows: f64,
+    /// At what is done for a transaction, whatever it writes.
+    pub(super) transactions: f64,
+}
+
 /// Looks that are believed beforehand: as many as rows of the mean would have had.
 const BELIEVED: f64 = 4.0;
 
@@ -38,7 +66,7 @@ const MET: f64 = 0.25;
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) rows: f64,
-    pub(super) statements: f64,
+    pub(super) transactions: f64,
     pub(super) looks: f64,
     /// Looks at appliers that were met at its table, whosever rows these were at.
     met: f64,
@@ -58,7 +86,7 @@ impl Default for Account {
     fn default() -> Self {
         Self {
             rows: 0.0,
-            statements: 0.0,
+            transactions: 0.0,
             looks: 0.0,
             met: 0.0,
             applied: 0.0,
@@ -73,20 +101,18 @@ impl Default for Account {
 
 impl Account {
     /// A block's rows, and how many of its kind were applied.
-    pub(super) fn tell(&mut self, (rows, statements): (f64, f64), applied: f64) {
+    pub(super) fn tell(&mut self, Sum { rows, transactions }: Sum, applied: f64) {
         self.rows = self.rows * MEMORY + rows;
-        self.statements = self.statements * MEMORY + statements;
+        self.transactions = self.transactions * MEMORY + transactions;
         self.applied = self.applied * MEMORY + applied;
         self.block = Totals { rows, looks: 0.0 };
     }
 
-    /// A block's looks: those that met its table, of which so large a part is ours, and its share of those that met
-    /// none.
-    pub(super) fn see(&mut self, met: f64, between: f64, ours: f64) {
-        // The rest is the work of others.
-        self.block.looks = (met + between) * ours;
+    /// A block's looks that met its table. Of those at its rows so large a part is ours: the rest is the work of others.
+    pub(super) fn see(&mut self, met: Met, ours: f64) {
+        self.block.looks = met.rows * ours;
         self.looks = self.looks * MEMORY + self.block.looks;
-        self.met = self.met * MEMORY + met;
+        self.met = self.met * MEMORY + met.rows + met.transactions;
     }
 
     pub(super) fn part(&self) -> Part {

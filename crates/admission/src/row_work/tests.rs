@@ -29,17 +29,19 @@ impl Lab {
         lab
     }
 
-    fn look(&mut self, at: Option<(&[TableKey], Option<WriteKind>)>) {
+    fn look(&mut self, at: Option<(&[TableKey], Option<WriteKind>)>) -> f64 {
         let seen: Vec<Applying<'_>> =
-            at.into_iter().map(|(tables, kind)| Applying { tables, kind }).collect();
-        self.look_at(&seen);
+            at.into_iter().map(|(tables, kind)| Applying { tables, step: step(kind) }).collect();
+        self.look_at(&seen)
     }
 
-    fn look_at(&mut self, busy: &[Applying<'_>]) {
+    /// By how much a row of the mean is dearer than before.
+    fn look_at(&mut self, busy: &[Applying<'_>]) -> f64 {
         let seen = Appliers { busy, keep_order: self.keep_order };
         let behind = Behind { lag: self.lag, applies_for: self.applies_for };
-        self.work.looked(self.now, behind, &seen);
+        let dearer = self.work.looked(self.now, behind, &seen);
         self.now = self.now.saturating_add(Duration::from_millis(100));
+        dearer
     }
 
     /// Both told so many rows in each tenth of a second; of ten looks so many meet the dear one.
@@ -58,6 +60,11 @@ impl Lab {
     fn factors(&self) -> (f64, f64) {
         (self.work.factor(Some(DEAR)), self.work.factor(Some(CHEAP)))
     }
+}
+
+/// Rows of a kind, or what is done for a transaction.
+fn step(kind: Option<WriteKind>) -> Step {
+    kind.map_or(Step::Transaction, |kind| Step::Rows(Some(kind)))
 }
 
 #[test]
@@ -87,7 +94,7 @@ fn one_of_four_at_dear_rows(keep_order: bool) -> (f64, f64) {
     for n in 0..900_u32 {
         lab.work.told(Some(DEAR), 1.0);
         lab.work.told(Some(CHEAP), 4.0);
-        let at = |table| Applying { tables: table, kind: None };
+        let at = |tables| Applying { tables, step: step(Some(WriteKind::Update)) };
         let seen = if n % 2 == 0 {
             vec![at(&[DEAR.table])]
         } else {
@@ -106,7 +113,7 @@ fn rows_of_a_table_that_no_look_meets_are_rows() {
         lab.work.told(Some(DEAR), 1.0);
         lab.work.told(Some(CHEAP), 1.0);
         let table = if n % 2 == 0 { CHILD } else { CHEAP.table };
-        lab.look(Some((&[table], None)));
+        lab.look(Some((&[table], Some(WriteKind::Update))));
         assert_eq!(lab.factors(), (1.0, 1.0));
     }
 }
@@ -159,7 +166,7 @@ fn looks_at_tables_that_nobody_was_admitted_to_write_say_nothing() {
     for _ in 0..600 {
         lab.work.told(Some(DEAR), 1.0);
         lab.work.told(Some(CHEAP), 1.0);
-        lab.look(Some((&[CHILD], None)));
+        lab.look(Some((&[CHILD], Some(WriteKind::Delete))));
     }
     assert_eq!(lab.factors(), (1.0, 1.0));
     // A server that does not name locks looks busy with nothing.
@@ -243,7 +250,8 @@ fn a_lock_on_the_table_of_others_does_not_make_them_pay_for_all() {
         lab.work.told(Some(DEAR), 10.0);
         lab.work.told(Some(CHEAP), 10.0);
         let both = [DEAR.table, CHEAP.table];
-        lab.look(Some((if n % 2 == 0 { &both } else { &both[1..] }, None)));
+        let tables = if n % 2 == 0 { &both } else { &both[1..] };
+        lab.look(Some((tables, Some(WriteKind::Update))));
     }
     let (who_locks, others) = lab.factors();
     assert!(who_locks >= 0.45 && others <= 1.55, "{who_locks} {others}");
@@ -260,20 +268,59 @@ fn a_rate_found_with_factors_is_less_for_those_without() {
 }
 
 #[test]
-fn the_time_between_transactions_is_everybodys_by_statements() {
+fn a_transaction_has_a_price_whatever_it_writes() {
     let mut lab = Lab::new();
-    for n in 0..900_u32 {
-        // A hundred rows in one statement, and ten statements of one.
+    let (bulk, single) = (DEAR.table, CHEAP.table);
+    let mut rate = 1.0;
+    for n in 0..1_200_u32 {
+        // A hundred rows in one transaction, and ten of one row: nine tenths of the work is for transactions.
         lab.work.told(Some(DEAR), 100.0);
         (0..10).for_each(|_| lab.work.told(Some(CHEAP), 1.0));
-        match n % 10 {
-            0 => lab.look(Some((&[DEAR.table], None))),
-            1 => lab.look(Some((&[CHEAP.table], None))),
-            _ => lab.look(Some((&[], None))),
-        }
+        let at: (&[TableKey], _) = match n % 110 {
+            0..10 => (&[bulk], Some(WriteKind::Delete)),
+            10 => (&[single], Some(WriteKind::Update)),
+            11..20 => (&[bulk], None),
+            20..60 => (&[], None),
+            _ => (&[single], None),
+        };
+        rate *= lab.look(Some(at));
     }
-    let (bulk, single) = lab.factors();
-    assert!(bulk < 0.5 && single > 4.0, "{bulk} {single}");
+    let price = lab.work.price(Some(CHEAP));
+    assert_eq!(price, lab.work.price(Some(DEAR)), "rows cost the same");
+    assert_eq!(price, lab.work.price(None));
+    let mean = (price.of(100.0) + 10.0 * price.of(1.0)) / 110.0;
+    assert!((mean - 1.0).abs() < 1e-6, "a row is a row on the average: {mean}");
+    let ratio = price.per_transaction / price.per_row;
+    assert!((70.0..120.0).contains(&ratio), "{ratio} rows");
+    assert_eq!(price.rows_for(price.of(7.0)).round(), 7.0);
+    assert!((rate - 1.0).abs() < 1e-6, "the mix has not changed: {rate}");
+    // Bulks end. What singles cost stays what it was, in rows of a mean that is dearer.
+    for n in 0..6_000_u32 {
+        (0..10).for_each(|_| lab.work.told(Some(CHEAP), 1.0));
+        let kind = (n % 90 == 0).then_some(WriteKind::Update);
+        rate *= lab.look(Some((&[single], kind)));
+    }
+    let now = lab.work.price(Some(CHEAP)).of(1.0);
+    let same = now * rate / price.of(1.0);
+    assert!((now - 1.0).abs() < 0.2 && (0.8..1.3).contains(&same), "{now} {same}");
+}
+
+#[test]
+fn transactions_of_others_are_no_part_of_the_price() {
+    let mut lab = Lab::new();
+    for n in 0..900_u32 {
+        lab.work.told(Some(CHEAP), 10.0);
+        lab.work.applied(CHEAP, 10.0);
+        match n % 10 {
+            0 => lab.look(Some((&[CHEAP.table], Some(WriteKind::Update)))),
+            1 => lab.look(Some((&[CHEAP.table], None))),
+            2..6 => lab.look(Some((&[], None))),
+            _ => lab.look(Some((&[CHILD], None))),
+        };
+    }
+    let price = lab.work.price(Some(CHEAP));
+    // Of four looks that met no table one fifth is ours; and a little goes by rows: 1.63 to 1.17.
+    assert!((12.0..16.0).contains(&(price.per_transaction / price.per_row)), "{price:?}");
 }
 
 #[test]
@@ -286,7 +333,7 @@ fn the_work_of_those_who_pass_no_gate_is_not_charged_to_who_writes_the_same_tabl
         lab.work.applied(DEAR, 10.0);
         lab.work.applied(CHEAP, 1.0);
         let at = if n * 7 % 11 < 10 { DEAR.table } else { CHEAP.table };
-        lab.look(Some((&[at], None)));
+        lab.look(Some((&[at], Some(WriteKind::Update))));
     }
     assert_eq!(lab.factors(), (1.0, 1.0));
 }
@@ -297,7 +344,7 @@ fn what_clients_make_up_takes_no_room() {
     for n in 0..5_000 {
         let written = Written { table: TableKey(n), kind: WriteKind::Insert };
         lab.work.told(Some(written), 1.0);
-        lab.look(Some((&[TableKey(n)], None)));
+        lab.look(Some((&[TableKey(n)], Some(WriteKind::Insert))));
     }
     assert!(lab.work.accounts.len() <= KEYS_MAX && lab.work.told.len() <= KEYS_MAX);
 }

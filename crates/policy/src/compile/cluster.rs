@@ -194,7 +194,7 @@ fn compile_probe(probe: Spanned<raw::Probe>, faults: &mut Faults) -> Probe {
         probe_interval: duration(raw.probe_interval, limits::PROBE_INTERVAL, faults),
         heartbeat_table: table_name(raw.heartbeat_table, faults),
         source,
-        row_costs: keyword(raw.row_costs, RowCosts::Told, &ROW_COSTS, faults),
+        row_costs: keyword(raw.row_costs, RowCosts::Applied, &ROW_COSTS, faults),
     }
 }
 

@@ -317,10 +317,11 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             live(
                 "row_costs",
-                "What a row counts as at the adaptive pace. `told`: as one, whatever it is. `applied`: \
-                 what rows of its table were found to cost the replicas, by looking ten times a \
-                 second at what their appliers are at (MySQL with `performance_schema`).",
-                Shown::Words("`told`", "`told`, `applied`"),
+                "What a statement counts as at the adaptive pace. `applied`: what its transaction and its \
+                 rows were found to cost the replicas, by looking ten times a second at what their \
+                 appliers are at (MySQL 8.0 and later, with `performance_schema`; elsewhere a row \
+                 counts as a row). `told`: a row counts as a row, whatever it is.",
+                Shown::Words("`applied`", "`applied`, `told`"),
                 "",
             ),
         ],

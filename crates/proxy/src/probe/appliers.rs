@@ -1,4 +1,4 @@
-//! What the appliers of a replica are at, for what a row costs (unless `probe.row_costs: told`).
+//! What the appliers of a replica are at, for what transactions and rows cost (unless `probe.row_costs: told`).
 //!
 //! An applier holds the metadata locks of its transaction's tables until it has committed, those of
 //! cascades and triggers among them, and its state says which kind of rows it applies. Both are in
@@ -11,7 +11,7 @@ mod rows;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{Appliers, Applying, TableKey, WriteKind};
+use admission::{Appliers, Applying, Step, TableKey, WriteKind};
 use mysql_async::Row;
 use policy::table_key;
 use rand::RngExt as _;
@@ -66,7 +66,7 @@ const QUESTION: &str = "SELECT STRAIGHT_JOIN t.THREAD_ID, t.NAME, t.PROCESSLIST_
 const LOOKS_PER_COUNT: u32 = 20;
 
 /// What one that is busy is at.
-type At = (Vec<TableKey>, Option<WriteKind>);
+type At = (Vec<TableKey>, Step);
 
 /// One applier.
 #[derive(Debug, Default, PartialEq)]
@@ -177,9 +177,13 @@ fn pause(error: &ProbeError) -> Duration {
 pub(super) async fn why_silent(replica: &mut Link) -> Result<Option<String>, ProbeError> {
     let row = replica.first(SETTINGS).await?;
     let value = |index| row.as_ref().and_then(|row| row.as_ref(index));
-    // Its states have other names.
-    if value(1).and_then(text).is_some_and(|version| version.contains("MariaDB")) {
+    // Their states have other names.
+    let version = value(1).and_then(text).unwrap_or_default();
+    if version.contains("MariaDB") {
         return Ok(Some("MariaDB does not tell what its appliers are at".into()));
+    }
+    if version.starts_with("5.") {
+        return Ok(Some("MySQL before 8.0 does not tell what its appliers are at".into()));
     }
     if value(0).and_then(number::<u8>) != Some(1) {
         return Ok(Some("performance_schema is off".into()));
@@ -204,8 +208,8 @@ async fn look(
     let appliers = appliers(&rows);
     // Who an applier stands at for somebody's lock is no dearer.
     let is_free = row_lock_waits(&rows) == 0;
-    let busy = appliers.iter().filter(|applier| is_free && applier.is_busy());
-    take_in(target, &appliers, busy.map(Applier::at).collect());
+    let busy = appliers.iter().filter(|_| is_free).filter_map(Applier::at);
+    take_in(target, &appliers, busy.collect());
     for (schema, table) in appliers.iter().flat_map(|applier| &applier.tables) {
         counted.rows.meet(schema, table);
     }
@@ -237,7 +241,7 @@ fn row_lock_waits(rows: &[Row]) -> u64 {
 fn take_in(target: &ProbeTarget, appliers: &[Applier], busy: Vec<At>) {
     let cluster = &target.site.cluster;
     let seen: Vec<Applying<'_>> =
-        busy.iter().map(|(tables, kind)| Applying { tables, kind: *kind }).collect();
+        busy.iter().map(|(tables, step)| Applying { tables, step: *step }).collect();
     for (schema, table) in appliers.iter().flat_map(|applier| &applier.tables) {
         cluster.probes.tables.note(schema, table);
     }
@@ -273,24 +277,39 @@ fn appliers(rows: &[Row]) -> Vec<Applier> {
 }
 
 impl Applier {
-    /// Whether what it is at is its own work: not waiting for an event, for those before it to
-    /// commit, or for a lock of somebody else.
-    fn is_busy(&self) -> bool {
-        !self.state.starts_with("Waiting ") && (self.is_worker || !self.tables.is_empty())
-    }
-
-    fn at(&self) -> At {
+    /// What it is at, if that is its own work: no wait for an event, for those before it to commit, or for a lock of
+    /// somebody else, and no definition of a table.
+    fn at(&self) -> Option<At> {
+        let has_work = self.is_worker || !self.tables.is_empty();
+        if !has_work || self.state.starts_with("Waiting ") {
+            return None;
+        }
+        let step = match self.state.as_str() {
+            "Applying batch of row changes (write)" => Step::Rows(Some(WriteKind::Insert)),
+            "Applying batch of row changes (update)" => Step::Rows(Some(WriteKind::Update)),
+            "Applying batch of row changes (delete)" => Step::Rows(Some(WriteKind::Delete)),
+            state if FOR_TRANSACTIONS.contains(&state) => Step::Transaction,
+            // A statement that is replicated as one.
+            _ if !self.tables.is_empty() => Step::Rows(None),
+            _ => return None,
+        };
         let key =
             |(schema, table): &(String, String)| table_key(schema.as_bytes(), table.as_bytes());
-        let kind = match self.state.as_str() {
-            "Applying batch of row changes (write)" => Some(WriteKind::Insert),
-            "Applying batch of row changes (update)" => Some(WriteKind::Update),
-            "Applying batch of row changes (delete)" => Some(WriteKind::Delete),
-            _ => None,
-        };
-        (self.tables.iter().map(key).collect(), kind)
+        Some((self.tables.iter().map(key).collect(), step))
     }
 }
+
+/// What a worker does for each transaction, whatever that writes: nearly all of it is the commit. Seen of MySQL 9.7.
+const FOR_TRANSACTIONS: [&str; 8] = [
+    "waiting for handler commit",
+    "",
+    "starting",
+    "Opening tables",
+    "System lock",
+    "query end",
+    "closing tables",
+    "freeing items",
+];
 
 #[cfg(test)]
 mod tests {
@@ -302,24 +321,29 @@ mod tests {
     }
 
     #[test]
-    fn an_applier_is_busy_unless_it_waits_for_others() {
+    fn what_waits_for_others_is_at_nothing() {
         let update = "Applying batch of row changes (update)";
-        assert!(applier(true, update, &["t"]).is_busy());
-        assert!(applier(true, "", &[]).is_busy(), "between two transactions' locks");
-        assert!(!applier(true, "Waiting for an event from Coordinator", &[]).is_busy());
-        assert!(!applier(true, "Waiting for preceding transaction to commit", &["t"]).is_busy());
-        assert!(applier(true, "waiting for handler commit", &["t"]).is_busy());
+        let step = |applier: Applier| applier.at().map(|(_, step)| step);
+        let rows = Some(Step::Rows(Some(WriteKind::Update)));
+        assert_eq!(step(applier(true, update, &["t"])), rows);
+        assert_eq!(step(applier(false, update, &["t"])), rows, "it has no workers");
+        assert_eq!(step(applier(true, "", &[])), Some(Step::Transaction), "between two of them");
+        let commits = "waiting for handler commit";
+        assert_eq!(step(applier(true, commits, &["t"])), Some(Step::Transaction));
+        assert_eq!(step(applier(true, "updating", &["t"])), Some(Step::Rows(None)));
+        assert_eq!(step(applier(true, "altering table", &[])), None, "a definition");
+        assert_eq!(step(applier(true, "Waiting for an event from Coordinator", &[])), None);
+        let turn = "Waiting for preceding transaction to commit";
+        assert_eq!(step(applier(true, turn, &["t"])), None);
         // The coordinator reads what its workers apply.
-        assert!(!applier(false, "Reading event from the relay log", &[]).is_busy());
-        assert!(applier(false, update, &["t"]).is_busy(), "it has no workers");
+        assert_eq!(step(applier(false, "Reading event from the relay log", &[])), None);
     }
 
     #[test]
     fn what_it_is_at_is_named_as_statements_name_it() {
-        let (tables, kind) =
-            applier(true, "Applying batch of row changes (delete)", &["Parent", "child"]).at();
+        let delete = "Applying batch of row changes (delete)";
+        let (tables, step) = applier(true, delete, &["Parent", "child"]).at().unwrap();
         assert_eq!(tables, [table_key(b"shop", b"parent"), table_key(b"SHOP", b"CHILD")]);
-        assert_eq!(kind, Some(WriteKind::Delete));
-        assert_eq!(applier(true, "System lock", &["t"]).at().1, None);
+        assert_eq!(step, Step::Rows(Some(WriteKind::Delete)));
     }
 }

@@ -282,9 +282,11 @@ impl Visit<'_> {
             return Ok(());
         }
         let told = appliers::why_silent(&mut self.link).await;
-        if let Some(why) = self.unless_refused("`probe.row_costs: applied`", told)?.flatten() {
-            self.visited
-                .warning(format!("`probe.row_costs: applied`: {why}: a row counts as a row"));
+        // Without it Sluice does all else.
+        let told = self.unless_refused_as(Weight::Note, "`probe.row_costs: applied`", told)?;
+        if let Some(why) = told.flatten() {
+            let message = format!("`probe.row_costs: applied`: {why}: a row counts as a row");
+            self.visited.add(Weight::Note, message, None);
         }
         Ok(())
     }
@@ -322,6 +324,15 @@ impl Visit<'_> {
         what: &str,
         answer: Result<T, ProbeError>,
     ) -> Result<Option<T>, ProbeError> {
+        self.unless_refused_as(Weight::Fault, what, answer)
+    }
+
+    fn unless_refused_as<T>(
+        &mut self,
+        weight: Weight,
+        what: &str,
+        answer: Result<T, ProbeError>,
+    ) -> Result<Option<T>, ProbeError> {
         match answer {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.is_silence() => Err(error),
@@ -333,7 +344,7 @@ impl Visit<'_> {
                     }
                     (_, _) => format!("{what}: {error}"),
                 };
-                self.visited.add(Weight::Fault, message, statement);
+                self.visited.add(weight, message, statement);
                 Ok(None)
             }
         }

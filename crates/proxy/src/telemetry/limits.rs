@@ -20,6 +20,7 @@ pub(super) struct Limits {
     running: GaugeVec,
     oversize: IntCounterVec,
     row_cost: GaugeVec,
+    transaction_cost: GaugeVec,
 }
 
 impl Limits {
@@ -83,10 +84,14 @@ impl Limits {
                 "Gated statements and transactions that were larger than the window by themselves.",
                 &["cluster"],
             ),
+            transaction_cost: gauges(
+                "sluice_pace_transaction_cost",
+                "What the commit of a transaction counts as beside its rows, in rows of the mean.",
+                &["cluster"],
+            ),
             row_cost: gauges(
                 "sluice_pace_row_cost",
-                "What a row that is told of this table counts as, by how it is written: what it was \
-                 found to cost the replicas, in rows of the mean. The twenty that cost most.",
+                "What a row of this table counts as, in rows of the mean. The twenty that cost most.",
                 &["cluster", "table", "kind"],
             ),
         }
@@ -116,9 +121,10 @@ impl Limits {
         }
     }
 
-    /// What rows were found to cost.
-    pub(super) fn read_row_costs(&self, cluster: &Cluster, costs: &[RowWorkView]) {
-        for RowWorkView { written, factor, .. } in costs {
+    /// What rows were found to cost, and a transaction whatever it writes.
+    pub(super) fn read_costs(&self, cluster: &Cluster, rows: &[RowWorkView], transaction: f64) {
+        self.transaction_cost.with_label_values(&[&*cluster.name]).set(transaction);
+        for RowWorkView { written, factor, .. } in rows {
             let Some(table) = cluster.probes.tables.of(written.table) else { continue };
             let kind = match written.kind {
                 WriteKind::Insert => "insert",

@@ -55,14 +55,14 @@ impl Telemetry {
     fn read_cluster(&self, cluster: &Arc<Cluster>, now: &Now) {
         let policy = cluster.policy();
         let gate = policy.default_gate;
-        let (mut checks, mut costs) = (Vec::new(), Vec::new());
+        let (mut checks, mut costs) = (Vec::new(), Default::default());
         let (signals, limits, (release_per_s, pace), at) = cluster.control(|controller, at| {
             controller.drain_checks(|count| checks.push(count));
             let signals: Vec<SignalView> = controller.signals(at).collect();
             let limits: Vec<InFlightView> = controller.in_flight_limits(at).collect();
             let limits = (limits, controller.governing(at));
             let pace = (controller.release_per_s(gate, at), controller.pace_view(at));
-            costs = controller.row_costs(ROW_COSTS_MAX);
+            costs = (controller.row_costs(ROW_COSTS_MAX), controller.transaction_cost());
             (signals, limits, pace, at)
         });
         now.signals(cluster, &policy, &signals, at);
@@ -70,7 +70,7 @@ impl Telemetry {
         if let Some(pace) = &pace {
             now.limits.read_pace(cluster, pace);
         }
-        now.limits.read_row_costs(cluster, &costs);
+        now.limits.read_costs(cluster, &costs.0, costs.1);
         now.budgets.read(cluster, &policy);
         if policy.gate_signals(gate).next().is_some() {
             now.pace.with_label_values(&[&cluster.name]).set(release_per_s.unwrap_or(0.0));

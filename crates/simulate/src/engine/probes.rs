@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use admission::{Appliers, Applying, Controller, MonoTime, TableKey, WriteKind, Written};
+use admission::{Appliers, Applying, Controller, MonoTime, Step, TableKey, WriteKind, Written};
 use rand::RngExt as _;
 
 use super::agenda::{Answer, Event};
@@ -264,10 +264,16 @@ impl World<'_> {
 
 fn look_at_appliers(now: MonoTime, replica: &mut Replica, controller: &mut Controller) {
     let key = |app| u64::try_from(app).map(|app| written(app).table).ok();
-    let tables: Vec<_> =
-        replica.at_work(now).into_iter().map(|app| [app.and_then(key).unwrap_or(OTHERS)]).collect();
-    let seen: Vec<_> =
-        tables.iter().map(|tables| Applying { tables, kind: Some(WriteKind::Insert) }).collect();
+    let at: Vec<_> = replica
+        .at_work(now)
+        .into_iter()
+        .map(|(app, at_rows)| {
+            let kind = Some(WriteKind::Insert);
+            let step = if at_rows { Step::Rows(kind) } else { Step::Transaction };
+            ([app.and_then(key).unwrap_or(OTHERS)], step)
+        })
+        .collect();
+    let seen: Vec<_> = at.iter().map(|(tables, step)| Applying { tables, step: *step }).collect();
     let keep_order = replica.keeps_order();
     controller.handle_appliers(now, &Appliers { busy: &seen, keep_order });
 }

@@ -74,6 +74,8 @@ pub(super) struct Replica {
     applied_of: BTreeMap<usize, f64>,
     /// What its lag must stay below, if that is its own.
     pub(super) threshold: Option<Duration>,
+    /// Work of a transaction whatever it writes.
+    commit_cost: f64,
     appliers: u32,
     /// How many its settings say there are.
     pub(super) workers: u32,
@@ -144,6 +146,7 @@ impl Replica {
             pending: 0,
             applied_of: BTreeMap::new(),
             threshold: plan.threshold,
+            commit_cost: plan.commit_cost,
             appliers: plan.appliers,
             workers: plan.workers,
             in_order: plan.preserve_commit_order,
@@ -218,7 +221,7 @@ impl Replica {
                 committed: now,
                 arrives,
                 rows: work.rows,
-                rows_left: work.rows,
+                rows_left: work.rows + self.commit_cost,
                 app: work.app,
                 heartbeat: None,
                 overtaken_by: Vec::new(),
@@ -276,14 +279,17 @@ impl Replica {
         self.shown.get(proxy).copied().flatten()
     }
 
-    /// Whose transactions its appliers are at. One that is done and waits for its turn to commit is
-    /// at nothing.
-    pub(super) fn at_work(&mut self, now: MonoTime) -> Vec<Option<usize>> {
+    /// Whose transactions its appliers are at, and whether at their rows. One that is done and waits for its turn to
+    /// commit is at nothing.
+    pub(super) fn at_work(&mut self, now: MonoTime) -> Vec<(Option<usize>, bool)> {
         self.advance(now);
         let appliers = usize::try_from(self.appliers).unwrap_or(usize::MAX);
         let there = self.queue.iter().filter(|entry| entry.heartbeat.is_none());
         let taken = there.take(appliers).filter(|entry| entry.arrives <= now);
-        taken.filter(|entry| entry.rows_left > ROWS_EPSILON).map(|entry| entry.app).collect()
+        taken
+            .filter(|entry| entry.rows_left > ROWS_EPSILON)
+            .map(|entry| (entry.app, entry.rows_left > self.commit_cost))
+            .collect()
     }
 
     /// A transaction, or a heartbeat, is not in the queue any more.
@@ -358,6 +364,7 @@ mod tests {
             appliers: 1,
             workers: 1,
             preserve_commit_order: true,
+            commit_cost: 0.0,
         };
         let mut replica = Replica::new(&plan, ReplicaKey(1), 1);
         replica.begin_tick(&plan, at(0), 1.0, std::iter::once(None));
@@ -405,7 +412,7 @@ mod tests {
         let of_first = |rows| Work { rows, app: Some(0) };
         replica.append(at(0), Duration::ZERO, of_first(2.0));
         replica.append(at(8), Duration::ZERO, of_first(4.0));
-        assert_eq!(replica.at_work(at(11)), [Some(0)], "three of the four");
+        assert_eq!(replica.at_work(at(11)), [(Some(0), true)], "three of the four");
         assert_eq!(replica.applied_of().collect::<Vec<_>>(), [(0, 2.0)]);
         assert!(replica.at_work(at(12)).is_empty());
     }

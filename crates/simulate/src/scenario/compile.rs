@@ -14,8 +14,8 @@ pub(super) use self::times::{amount, windows};
 use self::times::{instant, transit};
 use super::faults::Faults;
 use super::limits::{
-    APPLIERS_MAX, CHECK_INTERVAL, HEARTBEAT_INTERVAL, LATENCY, LIST_MAX, NAME_CHARS_MAX,
-    PROBE_DELAY, PROBE_DELAY_INTERVALS_MAX, PROBE_INTERVAL, PROXIES_MAX, QUEUE_MAX,
+    APPLIERS_MAX, CHECK_INTERVAL, COMMIT_COST_MAX, HEARTBEAT_INTERVAL, LATENCY, LIST_MAX,
+    NAME_CHARS_MAX, PROBE_DELAY, PROBE_DELAY_INTERVALS_MAX, PROBE_INTERVAL, PROXIES_MAX, QUEUE_MAX,
     RELEASE_PER_S_MAX, REPLICAS_MAX, THRESHOLD,
 };
 use super::raw::{self, Count, Span};
@@ -180,11 +180,11 @@ fn primary(
 
 fn row_costs(word: Option<&str>, faults: &mut Faults) -> RowCosts {
     match word {
-        None | Some("told") => RowCosts::Told,
-        Some("applied") => RowCosts::Applied,
+        None | Some("applied") => RowCosts::Applied,
+        Some("told") => RowCosts::Told,
         Some(other) => {
             faults.add("row_costs", format!("must be told or applied, not {other:?}"));
-            RowCosts::Told
+            RowCosts::Applied
         }
     }
 }
@@ -245,6 +245,11 @@ fn replicas(raw: Vec<Spanned<raw::Replica>>, needed: bool, faults: &mut Faults) 
             appliers,
             workers: faults.count(workers, (1, APPLIERS_MAX), &format!("{path}.workers")),
             preserve_commit_order: raw.preserve_commit_order.unwrap_or(true),
+            commit_cost: faults.number(
+                raw.commit_cost.unwrap_or_default(),
+                (0.0, COMMIT_COST_MAX),
+                &format!("{path}.commit_cost"),
+            ),
         }
     });
     each.collect()

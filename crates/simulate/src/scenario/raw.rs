@@ -122,6 +122,7 @@ pub(super) struct Replica {
     pub(super) appliers: Option<Count>,
     pub(super) workers: Option<Count>,
     pub(super) preserve_commit_order: Option<bool>,
+    pub(super) commit_cost: Option<f64>,
 }
 
 impl FromNode for Replica {
@@ -137,6 +138,7 @@ impl FromNode for Replica {
             appliers: plain(fields.take("appliers")),
             workers: plain(fields.take("workers")),
             preserve_commit_order: plain(fields.take("preserve_commit_order")),
+            commit_cost: plain(fields.take("commit_cost")),
         };
         fields.finish();
         Some(read)

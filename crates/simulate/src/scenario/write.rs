@@ -162,6 +162,7 @@ fn replica(plan: &Replica) -> String {
         appliers,
         workers,
         preserve_commit_order,
+        commit_cost,
     } = plan;
     let mut keys = vec![("apply_per_s", amount(apply)), ("jitter", number(*jitter))];
     if let Some(threshold) = threshold {
@@ -179,6 +180,9 @@ fn replica(plan: &Replica) -> String {
     if *appliers != 1 || !preserve_commit_order {
         keys.push(("appliers", appliers.to_string()));
         keys.push(("preserve_commit_order", preserve_commit_order.to_string()));
+    }
+    if *commit_cost > 0.0 {
+        keys.push(("commit_cost", number(*commit_cost)));
     }
     if workers != appliers {
         keys.push(("workers", workers.to_string()));

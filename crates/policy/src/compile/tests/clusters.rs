@@ -43,8 +43,9 @@ fn the_pace_is_adaptive_where_there_is_a_lag_to_go_by() {
     };
     let measured = "    replicas: [r:3306]\n    probe: {user: p}\n";
     let learns = |pacing| matches!(pacing, Pacing::Adaptive(pacing) if pacing.learns_row_costs);
-    assert!(matches!(pacing(measured), Pacing::Adaptive(_)) && !learns(pacing(measured)));
-    assert!(learns(pacing(&measured.replace("p}", "p, row_costs: applied}"))));
+    assert!(learns(pacing(measured)));
+    let told = pacing(&measured.replace("p}", "p, row_costs: told}"));
+    assert!(matches!(told, Pacing::Adaptive(_)) && !learns(told));
     let by_status = measured.replace("p}", "p, source: replica_status}");
     assert!(matches!(pacing(&by_status), Pacing::Adaptive(_)));
     let binary = |release_per_s| Pacing::Binary(admission::BinaryPacing { release_per_s });

@@ -126,6 +126,7 @@ mod tests {
             appliers: 2,
             workers: 2,
             preserve_commit_order: in_order,
+            commit_cost: 0.0,
         };
         let mut replica = Replica::new(&plan, ReplicaKey(1), 1);
         replica.begin_tick(&plan, at(0), 1.0, std::iter::once(None));

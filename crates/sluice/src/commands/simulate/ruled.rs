@@ -211,6 +211,7 @@ fn replicas(cluster: &ClusterPolicy, per_s: &[f64]) -> Vec<Replica> {
         appliers: 1,
         workers: 1,
         preserve_commit_order: true,
+        commit_cost: 0.0,
     };
     rates.take(cluster.replicas.len().max(1)).enumerate().map(replica).collect()
 }
