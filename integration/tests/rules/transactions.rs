@@ -323,6 +323,20 @@ async fn what_leaves_a_transaction_open_leaves_it_admitted() {
         let primary = &servers.primary;
         let procedure = "CREATE PROCEDURE p_left() DO 1";
         primary.run_sql(&["INSERT INTO t_left VALUES (0)", procedure]).await.unwrap();
+        // What fails keeps the rows locked that it has come to.
+        for begin in ["BEGIN", "SET autocommit = 0"] {
+            let mut etl = gated.etl().await;
+            at_once(&mut etl, begin).await;
+            let answer = etl.query("INSERT INTO t_left VALUES (0)").await.unwrap();
+            assert_eq!(answer.err().map(|(code, _)| code), Some(ER_DUP_ENTRY), "{answer:?}");
+            gated.shut().await;
+            at_once(&mut etl, "INSERT INTO t_left VALUES (2)").await;
+            at_once(&mut etl, "DELETE FROM t_left WHERE n > 0").await;
+            at_once(&mut etl, "COMMIT").await;
+            let waiting = gated.waits(etl, "DELETE FROM t_left WHERE n > 0").await;
+            gated.open().await;
+            done(waiting).await;
+        }
         for (text, errors) in leaves {
             let mut etl = gated.etl().await;
             at_once(&mut etl, "BEGIN").await;

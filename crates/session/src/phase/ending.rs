@@ -11,6 +11,7 @@ use crate::consequences::Consequences;
 use crate::facts::ServerFacts;
 use crate::judge::who::Who;
 use crate::negotiated::Negotiated;
+use crate::server::transaction::Admitted;
 use crate::server::{SchemaKnown, ServerSide};
 
 /// `ER_PARSE_ERROR` of the manual.
@@ -28,6 +29,7 @@ pub(crate) fn end(
     let Running { statement, admits, consequences, then, .. } = running;
     if end.error == Some(ER_PARSE_ERROR) && consequences.plain.no_statement {
         *consequences = Consequences::default();
+        *admits = Admitted::No;
     }
     if statement.is_some() {
         server.transaction.handle_end(end, *admits, &consequences.plain);

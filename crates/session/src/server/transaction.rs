@@ -7,7 +7,8 @@
 //! that succeeded, and user-level locks by the values that `GET_LOCK` returned.
 //!
 //! ```text
-//!          a statement that works is admitted, and OK      OK without IN_TRANS, deadlock, reset,
+//!          a statement that works is admitted, and OK,     OK without IN_TRANS, deadlock, reset,
+//!          or fails in a transaction that goes on
 //!   Open ──────────────────────────────────────────▶ Admitted ───────────────────────────────▶ Open
 //!     ▲                                                │ or behind what may have ended it: BEGIN,
 //!     ├────────────────────────────────────────────────┤ COMMIT, an error in them or among them
@@ -15,6 +16,10 @@
 //!     └──────────────────── in doubt ◀─────────────────┘
 //!             as from Admitted
 //! ```
+//!
+//! What fails keeps the rows that it has locked by then, to the end of its transaction. So what runs
+//! behind it was admitted with it: an error is no second admission, for there is one transaction to
+//! commit, as behind a statement that locks nothing.
 //!
 //! Whatever is not certain ends the admission: the next statement is asked for again. Behind a CALL
 //! nobody but the server knows whether the locks of before are still held. Budgets do not delay such
@@ -213,6 +218,7 @@ impl Transaction {
     fn handle_ok(&mut self, flags: StatusFlags, admits: Admitted, effects: &PlainEffects) {
         self.flags = flags;
         self.follow(admits, effects);
+        self.keep_admission(flags.in_transaction());
     }
 
     /// All that the text has of what begins or ends a transaction has run, and the flags are those
@@ -226,7 +232,6 @@ impl Transaction {
             TransactionAfter::OfTextOrOther => admits.doubted(),
             TransactionAfter::Other => Admitted::No,
         };
-        self.keep_admission(self.flags.in_transaction());
     }
 
     fn keep_admission(&mut self, stands: bool) {
@@ -235,9 +240,9 @@ impl Transaction {
         }
     }
 
-    /// An ERR carries no flags: those of the result ahead of it are the last. What stood before
-    /// stands, but that a deadlock has rolled back, unless the text could end the transaction: then
-    /// it matters how far it came.
+    /// An ERR carries no flags: those of the result ahead of it are the last. The transaction goes on
+    /// as if the statement had worked, but that a deadlock has rolled it back, unless the text could
+    /// end it: then it matters how far it came.
     fn handle_error(
         &mut self,
         code: u16,
@@ -249,12 +254,15 @@ impl Transaction {
         if code == ER_LOCK_DEADLOCK {
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
             self.admitted = Admitted::No;
-        }
-        match effects.transaction_verbs.run(end.results_ahead) {
-            VerbsRun::None => {}
-            VerbsRun::PlainFailed if HAS_RUN_NOTHING.contains(&code) => {}
-            VerbsRun::PlainFailed | VerbsRun::Some => self.admitted = Admitted::No,
-            VerbsRun::All => self.follow(admits, effects),
+        } else {
+            match effects.transaction_verbs.run(end.results_ahead) {
+                VerbsRun::None => self.admitted = self.admitted.with(admits),
+                VerbsRun::PlainFailed if HAS_RUN_NOTHING.contains(&code) => {}
+                VerbsRun::PlainFailed | VerbsRun::Some => self.admitted = Admitted::No,
+                VerbsRun::All => self.follow(admits, effects),
+            }
+            // With autocommit off it is begun by what fails, and no flags have shown it yet.
+            self.keep_admission(self.flags.in_transaction() || !self.flags.autocommit());
         }
         // Of what it takes nobody knows whether it is held, also not of what it would have taken
         // anew.

@@ -31,13 +31,43 @@ fn ddl_that_nobody_was_asked_for_admits_no_transaction() {
     }
 }
 
+/// What had failed was asked for again with the rows locked that it had come to: it waited at a gate
+/// behind which others waited for them.
 #[test]
-fn an_error_admits_no_transaction() {
+fn what_fails_in_a_transaction_that_goes_on_was_admitted_with_it() {
+    const AUTOCOMMIT_OFF: u16 = 0;
+    for (begin, open) in [("BEGIN", OPEN), ("SET autocommit = 0", AUTOCOMMIT_OFF)] {
+        for code in [1062, 1205, 1317] {
+            let mut driver = Driver::logged_in(GATED, 0);
+            driver.passes(begin, open);
+            sends(&mut driver, WRITE);
+            assert!(!driver.answer(&err(1, code)).admission_over, "{begin}: {code}");
+            driver.passes(WRITE, open | STATUS_IN_TRANS);
+            driver.passes("COMMIT", open & !STATUS_IN_TRANS);
+            driver.asks(WRITE, open | STATUS_IN_TRANS);
+        }
+    }
     let mut driver = Driver::logged_in(GATED, 0);
-    driver.passes("BEGIN", OPEN);
-    sends(&mut driver, WRITE);
-    assert!(driver.answer(&err(1, 1062)).admission_over);
-    driver.asks(WRITE, OPEN);
+    sends(&mut driver, "SET autocommit = 0; INSERT INTO t VALUES (1)");
+    driver.answer(&failed(&[AUTOCOMMIT_OFF], 1062));
+    assert!(!asks_for(&mut driver, WRITE));
+}
+
+#[test]
+fn an_error_admits_nothing_where_no_transaction_goes_on_or_nothing_has_run() {
+    for (begin, flags, text, code) in [
+        ("SELECT 1", STATUS_AUTOCOMMIT, WRITE, 1062),
+        ("BEGIN", OPEN, WRITE, 1213),
+        ("SET autocommit = 0", 0, WRITE, 1213),
+        ("BEGIN", OPEN, "UPDTE t SET a = 1", 1064),
+        ("BEGIN", OPEN, "SELECT a FROM none", 1146),
+    ] {
+        let mut driver = Driver::logged_in(GATED, 0);
+        driver.passes(begin, flags);
+        sends(&mut driver, text);
+        assert!(driver.answer(&err(1, code)).admission_over, "{text}: {code}");
+        assert!(asks_for(&mut driver, WRITE), "{begin}; {text}: {code}");
+    }
 }
 
 /// Results with these flags, and behind them an error.
