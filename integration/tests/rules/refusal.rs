@@ -375,11 +375,13 @@ async fn a_full_queue_refuses_at_once() {
     let servers = MYSQL.get().await.unwrap();
     let table = made(servers, "r_full").await;
     let rules = "- { name: held, match: { app: etl }, hold: true, max_queue: 2, max_delay: 60s, permanent: true }";
-    let sluice = start(servers, rules).await;
+    let mut config = Config::new(servers).unwrap().rules(rules);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
     let mut waiting = Vec::new();
     for n in 1..=2 {
         let etl = connect(&sluice, "etl").await.unwrap();
-        waiting.push(Pending::query(etl, format!("INSERT INTO {table} VALUES ({n})")));
+        let sql = if n == 1 { "INSERT INTO r_full VALUES (1)" } else { "DELETE FROM r_full" };
+        waiting.push(Pending::query(etl, sql));
         wait_for_depth(&sluice, "held", n).await.unwrap();
     }
     let mut etl = connect(&sluice, "etl").await.unwrap();
@@ -389,6 +391,18 @@ async fn a_full_queue_refuses_at_once() {
     // The others are where they were, and a wait of another rule has room.
     assert!(!waiting[0].is_answered() && !waiting[1].is_answered());
     assert!(rows(servers, table).await.is_empty());
+    // Told of a rule and a guard that came meanwhile: that they have waited.
+    "guards: [{ name: where, where_required: deny }]".clone_into(&mut config.top);
+    let denies = "- { name: held, match: { app: etl }, deny: true, permanent: true }";
+    sluice.write_config(&config.rules(denies).render()).unwrap();
+    for (waiting, reason) in waiting.into_iter().zip(["deny", "guard"]) {
+        let refused = refusal(&waiting.answered(SOON).await.unwrap().response);
+        assert_eq!(refused.reason(), Some(reason), "{refused:?}");
+        assert_ne!(refused.part("waited_ms"), Some("0"), "{refused:?}");
+        let told = sluice.http_get(&format!("/api/v1/why/{}", refused.part("id").unwrap())).await;
+        let told = told.unwrap().body;
+        assert!(!told.contains("refused at once"), "{told}");
+    }
 }
 
 #[tokio::test]

@@ -16,18 +16,26 @@ use crate::refusal::push_identity;
 const KEY_LEN_MAX: usize = 40;
 
 /// Writes the message of a statement that a guard refuses. `id` is the number under which the log
-/// has it. With the longest of everything it stays below the 512 bytes that clients keep.
-pub fn write_message(out: &mut Vec<u8>, guards: &Guards, hit: &GuardHit, id: u32, app: &[u8]) {
+/// has it; it has waited if the guard came while it did. With the longest of everything it stays below
+/// the 512 bytes that clients keep.
+pub fn write_message(
+    out: &mut Vec<u8>,
+    guards: &Guards,
+    hit: &GuardHit,
+    (id, waited): (u32, Duration),
+    app: &[u8],
+) {
     let mut text = guards.of(hit).map(|guard| guard.error.prefix.clone()).unwrap_or_default();
     text.push_str(": ");
     text.push_str(&hit.advice());
     text.push_str(&format!(" [sluice id={id:08x} rule=none identity="));
     push_identity(&mut text, app);
     let GuardHit { guard, check, offset, .. } = hit;
-    let (reason, retry_after_ms) = (Reason::Guard, hit.retry_after().as_millis());
+    let (reason, waited_ms) = (Reason::Guard, waited.as_millis());
+    let retry_after_ms = hit.retry_after().as_millis();
     text.push_str(&format!(
-        " reason={reason} guard={guard} check={check} offset={offset} waited_ms=0 \
-         retry_after_ms={retry_after_ms} executed=no]"
+        " reason={reason} guard={guard} check={check} offset={offset} \
+         waited_ms={waited_ms} retry_after_ms={retry_after_ms} executed=no]"
     ));
     out.extend_from_slice(text.as_bytes());
 }
@@ -87,20 +95,22 @@ mod tests {
     use crate::guard::GuardMode;
     use crate::time::UnixTime;
 
+    const WAITED: Duration = Duration::from_millis(1_500);
+
     #[test]
     fn what_passes_later_says_when_and_what_never_does_says_nothing() {
         let told = |fault| {
             let (guard, mode) = ("hours".into(), GuardMode::Deny);
             let hit = GuardHit { guard, check: "c", mode, offset: 0, index: 0, fault };
             let mut message = Vec::new();
-            write_message(&mut message, &Guards::default(), &hit, 1, b"app");
+            write_message(&mut message, &Guards::default(), &hit, (1, WAITED), b"app");
             String::from_utf8(message).unwrap()
         };
         let now = UnixTime(1_795_449_570);
         let until = Some(UnixTime(1_795_449_600));
         let ends = told(TextFault::Ddl { now, until });
         assert!(ends.contains("send it again at 2026-11-23T16:00:00Z or later ["), "{ends}");
-        assert!(ends.contains(" retry_after_ms=30000 "), "{ends}");
+        assert!(ends.contains(" waited_ms=1500 retry_after_ms=30000 "), "{ends}");
         for never in [TextFault::Ddl { now, until: None }, TextFault::CrossJoin] {
             let never = told(never);
             assert!(never.contains(" retry_after_ms=0 "), "{never}");

@@ -1,7 +1,5 @@
 //! What guards say of a command: counted, logged, and carried out.
 
-use std::time::Duration;
-
 use admission::{Reason, Refusal};
 use policy::{GuardHit, GuardMode, write_guard_message};
 use session::{Answer, ByGuards};
@@ -51,13 +49,15 @@ impl Connection {
         let id = rand::random::<u32>();
         let guards = &self.policy.guards;
         let mut message = Vec::new();
-        write_guard_message(&mut message, guards, hit, id, self.session.app());
+        // It may have come to be while its statement waited.
+        let waited = self.admission.waited().unwrap_or_default();
+        write_guard_message(&mut message, guards, hit, (id, waited), self.session.app());
         let refusal = Refusal {
             reason: Reason::Guard,
             cause: None,
             budget: None,
             limit: None,
-            waited: Duration::ZERO,
+            waited,
             retry_after: hit.retry_after(),
         };
         let stop = GuardStop {

@@ -43,7 +43,8 @@ impl Connection {
                     cause: None,
                     budget: None,
                     limit: None,
-                    waited: Duration::ZERO,
+                    // The rule may have come while the statement waited.
+                    waited: self.admission.waited().unwrap_or_default(),
                     retry_after: Duration::ZERO,
                 };
                 let answer = self.answer(&asked, Some(rule), &denial);
