@@ -152,9 +152,9 @@ impl History {
             }),
         };
         let run = new_run();
-        let mut restored = Vec::new();
+        let (mut freed, mut restored) = (Vec::new(), Vec::new());
         if let Some(directory) = state_dir.filter(|_| is_kept) {
-            quarantine::restore(directory, clusters, gather::wall());
+            freed = quarantine::restore(directory, clusters, gather::wall());
             restored = costs::restore(directory, clusters, gather::wall());
         }
         if let Some(directory) = state_dir {
@@ -165,7 +165,7 @@ impl History {
         let inner = history.inner.clone();
         let keepers = Keepers {
             insights: Keeper::new(clusters, run, gather::wall()),
-            quarantine: QuarantineKeeper::new(clusters),
+            quarantine: QuarantineKeeper::new(clusters, freed),
             costs: CostKeeper::new(clusters, &restored),
         };
         let looker = thread("history", move || inner.keep_looking(gatherer, keepers, &prompts))?;

@@ -9,6 +9,7 @@
 //! stays there goes by the monotonic clock: no step of the wall clock frees it, or keeps it.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::budget::lane_key;
 use crate::cluster::ClusterPolicy;
 use crate::fnv;
 use crate::rule::Rule;
+use crate::rules::Rules;
 
 /// `runaway` of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,6 +198,21 @@ impl Quarantined {
         QuarantineId(self.lane().instance >> (u64::BITS - ID_BITS))
     }
 
+    /// How long it stands in all.
+    #[must_use]
+    pub fn lasts(&self) -> Duration {
+        self.until.saturating_since(self.since).saturating_add(self.stood)
+    }
+
+    /// The same, standing for so long in all.
+    fn lasting(entry: &Arc<Self>, lasts: Duration) -> Arc<Self> {
+        if entry.lasts() == lasts {
+            return entry.clone();
+        }
+        let until = entry.since.saturating_add(lasts.saturating_sub(entry.stood));
+        Arc::new(Self { until, ..Self::clone(entry) })
+    }
+
     /// The budget that lets one statement like it be at the server at a time.
     #[must_use]
     pub fn lane(&self) -> BudgetUse {
@@ -298,6 +315,23 @@ impl Quarantine {
         }
         list.push(Arc::new(new));
         Self::of(list)
+    }
+
+    /// What of it stands under these rules: that whose rule watches for it, for as long as that says
+    /// from when it was caught.
+    #[must_use]
+    pub fn under(&self, rules: &Rules, now: MonoTime) -> Self {
+        if !self.may_hold(now) {
+            return Self::default();
+        }
+        let watch = |rule: &Rule| Some((rule.key, rule.runaway?.watch?));
+        let watches: HashMap<RuleKey, Watch> = rules.iter().filter_map(watch).collect();
+        let stands = |entry: &Arc<Quarantined>| {
+            let watch = watches.get(&entry.key).filter(|watch| watch.by == entry.likeness.by)?;
+            Some(Quarantined::lasting(entry, watch.lasts)).filter(|entry| now < entry.until)
+        };
+        let list: Vec<Arc<Quarantined>> = self.standing(now).filter_map(stands).collect();
+        if *list == *self.list { self.clone() } else { Self::of(list) }
     }
 
     /// The same without this entry. `None`: it is not there.

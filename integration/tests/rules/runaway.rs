@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use integration::raw::{Login, RawConn};
 use integration::scenario::{Refused, Shared, connect_as, wait_for_sum};
 use integration::server::Flavour;
-use integration::sluice::{Config, SluiceProcess};
+use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 use mysql_async::prelude::Queryable as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -113,18 +113,23 @@ async fn a_quarantine_ends_with_the_watch_of_its_rule() {
     let log = sluice.log().unwrap();
     let mut lines = log.lines().filter(|line| line.contains("a statement runs away"));
     assert!(lines.any(|line| line.contains(&digest)), "{digest}: {log}");
-
+    let at = |told: &Metrics| told.sum("sluice_config_last_reload_timestamp_seconds", &[]);
+    let saved = async |rules: &str| {
+        let before = at(&sluice.metrics().await.unwrap());
+        sluice.write_config(&config.clone().rules(rules).render()).unwrap();
+        let again = |told: &Metrics| at(told) > before;
+        sluice.wait_for_metrics("it is applied", Duration::from_secs(10), again).await.unwrap();
+    };
     let without = watching.replace(", watch: { by: digest, for: 1m }", "");
-    sluice.write_config(&config.clone().rules(&without).render()).unwrap();
-    for _ in 0..100 {
-        if listed(&sluice).await.is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    // What the first has freed stays free behind the second.
+    for rules in [&*without, watching] {
+        saved(rules).await;
+        assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
+        let again = conn.query(SLOW).await.unwrap().err().map(|(errno, _)| errno);
+        assert_eq!(again, Some(1317), "it is killed, and not refused");
     }
-    assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
-    let again = conn.query(SLOW).await.unwrap().err().map(|(errno, _)| errno);
-    assert_eq!(again, Some(1317), "it is killed, and not refused");
+    saved(&watching.replace("for: 1m", "for: 10m")).await;
+    assert!(listed(&sluice).await[0]["left_s"].as_i64() > Some(500));
 }
 
 /// What is in quarantine.

@@ -1,6 +1,6 @@
 //! What is in quarantine, over a restart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,8 @@ use crate::why::label;
 #[derive(Debug)]
 pub(super) struct QuarantineKeeper {
     clusters: Vec<Kept>,
+    /// What is on disk and does not stand any more.
+    freed: Vec<QuarantineKey>,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,8 @@ struct Kept {
 }
 
 impl QuarantineKeeper {
-    pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
+    /// `freed` is on disk, and not restored.
+    pub(super) fn new(clusters: &[Arc<Cluster>], freed: Vec<QuarantineKey>) -> Self {
         let kept = |cluster: &Arc<Cluster>| {
             let quarantine = cluster.policy().quarantine.clone();
             let standing = cluster.quarantined();
@@ -37,19 +40,19 @@ impl QuarantineKeeper {
                 standing.iter().map(|entry| (key_of(cluster, entry), entry.until)).collect();
             Kept { cluster: cluster.clone(), quarantine, entries }
         };
-        Self { clusters: clusters.iter().map(kept).collect() }
+        Self { clusters: clusters.iter().map(kept).collect(), freed }
     }
 
     /// Whether anything was caught or freed since the last call of [`Self::add_changes`].
     pub(super) fn has_changed(&self) -> bool {
-        self.clusters
-            .iter()
-            .any(|kept| !kept.cluster.policy().quarantine.is_still(&kept.quarantine))
+        let is_other = |kept: &Kept| !kept.cluster.policy().quarantine.is_still(&kept.quarantine);
+        !self.freed.is_empty() || self.clusters.iter().any(is_other)
     }
 
     /// Adds what has changed since the last call. Another process that still drains has entries of its
     /// own there: those are let stand.
     pub(super) fn add_changes(&mut self, writes: &mut Writes, now: At) {
+        writes.freed.append(&mut self.freed);
         for Kept { cluster, quarantine, entries } in &mut self.clusters {
             quarantine.clone_from(&cluster.policy().quarantine);
             let standing = cluster.quarantined();
@@ -83,35 +86,46 @@ fn key_of(cluster: &Cluster, entry: &Quarantined) -> QuarantineKey {
 fn row_of(key: QuarantineKey, entry: &Quarantined, (time, now): (MonoTime, At)) -> QuarantineRow {
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let stood = time.saturating_since(entry.since).saturating_add(entry.stood);
+    let since = now.0.saturating_sub(ms(stood));
     QuarantineRow {
         key,
         action: entry.action.as_str(),
         app: label(&entry.app),
-        since: At(now.0.saturating_sub(ms(stood))),
-        until: At(now.0.saturating_add(ms(entry.until.saturating_since(time)))),
+        since: At(since),
+        // To the millisecond what its rule says, so that it is told from what an edit changes.
+        until: At(since.saturating_add(ms(entry.lasts()))),
     }
 }
 
 /// Has stand in all clusters what stood in the process before. A disk that does not tell frees it, and
-/// says so.
-pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) {
+/// says so. Returned is what is there and their rules do not watch for any more.
+pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) -> Vec<QuarantineKey> {
     let rows = match disk::standing(directory, now) {
         Ok(rows) => rows,
         Err(error) => {
             tracing::warn!(%error, "what was in quarantine before cannot be read, and is free");
-            return;
+            return Vec::new();
         }
     };
+    let mut freed = Vec::new();
     for cluster in clusters {
         let time = cluster.now();
         let own = rows.iter().filter(|row| *row.key.cluster == *cluster.name);
         let entries: Vec<Quarantined> = own.filter_map(|row| entry_of(row, (time, now))).collect();
-        if !entries.is_empty() {
-            let (cluster_name, entries_count) = (&cluster.name, entries.len());
-            tracing::info!(cluster = %cluster_name, entries = entries_count, "in quarantine as before");
-            cluster.restore_quarantine(Quarantine::restored(entries));
+        if entries.is_empty() {
+            continue;
         }
+        let mut gone: HashSet<QuarantineKey> =
+            entries.iter().map(|entry| key_of(cluster, entry)).collect();
+        cluster.restore_quarantine(Quarantine::restored(entries));
+        let standing = cluster.quarantined();
+        for entry in &standing {
+            gone.remove(&key_of(cluster, entry));
+        }
+        freed.extend(gone);
+        tracing::info!(cluster = %cluster.name, entries = standing.len(), "in quarantine as before");
     }
+    freed
 }
 
 /// By the wall clock, which is all that goes on between two processes: one that was put back makes

@@ -3,14 +3,13 @@
 //! Either may change without the other. Statements under way keep what they began with, and who
 //! waits is judged again.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{MonoTime, RuleKey};
+use admission::MonoTime;
 use policy::{
     ClusterPolicy, Likeness, Quarantine, QuarantineId, Quarantined, Rule, RunawayAction,
-    RuntimeChange, UnixTime, WatchBy, limits_otherwise,
+    RuntimeChange, UnixTime, limits_otherwise,
 };
 
 use super::{Cluster, starvation};
@@ -39,16 +38,18 @@ pub struct QuarantineTimes {
 
 impl Cluster {
     /// Puts another file's policy in force, behind the runtime rules that stand. Statements under
-    /// way keep theirs, but for what they may take; waiters are judged again.
+    /// way keep theirs, but for what they may take; waiters are judged again. What ran away from a rule
+    /// that watches no more is free, for good.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let changing = self.changing.lock();
         let running = self.policy();
         let is_limited_otherwise = limits_otherwise(&running.rules, &policy.rules)
             || policy.budgets.count_otherwise(&running.budgets);
-        let policy = if running.quarantine == Quarantine::default() {
+        let quarantine = running.quarantine.under(&policy.rules, self.clock.now());
+        let policy = if quarantine == Quarantine::default() {
             policy
         } else {
-            Arc::new(policy.with_quarantine(running.quarantine.clone()))
+            Arc::new(policy.with_quarantine(quarantine))
         };
         if running.rules.made_at_runtime() == 0 {
             self.put_in_force(policy);
@@ -71,12 +72,13 @@ impl Cluster {
     }
 
     /// Refuses what is like a statement of this rule for so long, from now on, or has it come last.
-    /// `None`: that stands already, or must wait for the next that is caught.
+    /// `None`: that stands already, or must wait for the next that is caught, or its rule watches no
+    /// more.
     pub(crate) fn quarantine(
         self: &Arc<Self>,
         rule: &Rule,
         caught: &Caught<'_>,
-    ) -> Option<Quarantined> {
+    ) -> Option<Arc<Quarantined>> {
         let &Caught { likeness, action, app, lasts } = caught;
         let changing = self.changing.lock();
         // Behind the lock, so that the newest stands last.
@@ -97,25 +99,16 @@ impl Cluster {
         if !quarantine.is_worth(&entry) {
             return None;
         }
-        let quarantine = quarantine.with(entry.clone());
+        let quarantine = quarantine.with(entry).under(&running.rules, since);
+        let entry = Arc::clone(quarantine.holds(rule.key, likeness, since)?);
         self.put_in_force(Arc::new(running.with_quarantine(quarantine)));
         drop(changing);
         Some(entry)
     }
 
-    /// What is in quarantine. What ran away from a rule that is gone, or watches no more, holds
-    /// nobody and is not in it.
+    /// What is in quarantine.
     pub fn quarantined(&self) -> Vec<Arc<Quarantined>> {
-        let now = self.clock.now();
-        let policy = self.policy.load();
-        if !policy.quarantine.may_hold(now) {
-            return Vec::new();
-        }
-        let watching = policy.rules.iter().filter_map(|rule| Some((rule.key, rule.watches_by()?)));
-        let watching: HashSet<(RuleKey, WatchBy)> = watching.collect();
-        let standing = policy.quarantine.standing(now);
-        let holds = |entry: &&Arc<Quarantined>| watching.contains(&(entry.key, entry.likeness.by));
-        standing.filter(holds).cloned().collect()
+        self.policy.load().quarantine.standing(self.clock.now()).cloned().collect()
     }
 
     /// When an entry of the quarantine came and ends, for people.
@@ -127,10 +120,12 @@ impl Cluster {
         QuarantineTimes { since, until: shown(entry.until), left }
     }
 
-    /// Has stand what stood in the process before: to be called before anybody is let in.
+    /// Has stand what stood in the process before, as far as its rules watch for it: to be called before anybody is let in.
     pub fn restore_quarantine(self: &Arc<Self>, quarantine: Quarantine) {
         let changing = self.changing.lock();
-        self.put_in_force(Arc::new(self.policy().with_quarantine(quarantine)));
+        let policy = self.policy();
+        let quarantine = quarantine.under(&policy.rules, self.clock.now());
+        self.put_in_force(Arc::new(policy.with_quarantine(quarantine)));
         drop(changing);
     }
 

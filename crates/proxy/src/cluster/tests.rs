@@ -195,9 +195,7 @@ rules: [{ name: r, permanent: true }]
 /// The wall clock stands beside the runtime's: here it stands still while that goes on.
 #[tokio::test(start_paused = true)]
 async fn what_is_in_quarantine_is_shown_by_the_wall_clock_as_it_goes_now() {
-    let slow =
-        "  - { name: slow, gate: none, permanent: true, runaway: { elapsed: 1s, action: log } }";
-    let cluster = cluster(slow);
+    let cluster = cluster(&watching("60s"));
     let likeness = policy::Likeness { by: policy::WatchBy::Digest, hash: 7 };
     let lasts = Duration::from_secs(60);
     let action = policy::RunawayAction::Kill;
@@ -214,4 +212,50 @@ async fn what_is_in_quarantine_is_shown_by_the_wall_clock_as_it_goes_now() {
     tokio::time::advance(Duration::from_secs(41)).await;
     assert_eq!(cluster.times_of(&entry).left, Duration::ZERO);
     assert!(!cluster.policy().quarantine.may_hold(cluster.now()));
+}
+
+/// A rule that watches for so long.
+fn watching(lasts: &str) -> String {
+    format!(
+        "  - {{ name: slow, gate: none, permanent: true, runaway: {{ elapsed: 1s, \
+         action: deprioritise, watch: {{ by: digest, for: {lasts} }} }} }}\n"
+    )
+}
+
+/// With `kill` saved again, what `log` had freed was refused again.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_ends_a_watch_frees_for_good_and_one_of_its_time_is_for_what_stands() {
+    let cluster = cluster(&watching("60s"));
+    let likeness = policy::Likeness { by: policy::WatchBy::Digest, hash: 7 };
+    let (action, lasts) = (policy::RunawayAction::Kill, Duration::from_secs(60));
+    let watched = cluster.policy();
+    let rule = watched.rule(0).unwrap();
+    let caught = || cluster.quarantine(rule, &Caught { likeness, action, app: b"etl", lasts });
+    let left = || {
+        let entries = cluster.quarantined();
+        entries.first().map(|entry| cluster.times_of(entry).left.as_secs())
+    };
+    let slow = watching("60s");
+    for free in [
+        slow.replace("deprioritise", "log"),
+        slow.replace("action: deprioritise, watch: { by: digest, for: 60s }", "action: log"),
+        slow.replace("digest", "text"),
+        slow.replace("slow", "other"),
+    ] {
+        caught().unwrap();
+        cluster.apply(policy(&free));
+        assert_eq!(left(), None, "{free}");
+        assert_eq!(caught(), None, "it began under the file before: {free}");
+        cluster.apply(policy(&watching("60s")));
+        assert_eq!(left(), None, "{free}");
+    }
+    caught().unwrap();
+    tokio::time::advance(Duration::from_secs(20)).await;
+    for (saved, left_s) in [("60s", 40), ("30s", 10), ("10m", 580), ("25s", 5)] {
+        cluster.apply(policy(&watching(saved)));
+        assert_eq!(left(), Some(left_s), "{saved}");
+    }
+    cluster.apply(policy(&watching("20s")));
+    cluster.apply(policy(&watching("60s")));
+    assert_eq!(left(), None, "what is free is not caught again");
 }

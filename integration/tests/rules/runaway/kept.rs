@@ -12,12 +12,12 @@ async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_
     let config = configured(servers, rules).await;
     let state = std::env::temp_dir().join(format!("sluice-it-kept-{}", std::process::id()));
     let yaml = format!("state_dir: {}\n{}", state.display(), config.render());
-    let start = async || {
-        let mut sluice = SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();
+    let start = async |yaml: &str| {
+        let mut sluice = SluiceProcess::spawn(yaml, config.listen, config.admin, &[]).unwrap();
         sluice.wait_until_ready().await.unwrap();
         sluice
     };
-    let mut sluice = start().await;
+    let mut sluice = start(&yaml).await;
     for n in [30, 31] {
         let mut conn = connect_as(&sluice, "kept").await.unwrap();
         let answer = conn.query(format!("SELECT SLEEP({n}) FROM ran_away")).await.unwrap();
@@ -29,10 +29,18 @@ async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_
     assert!(freed.starts_with("HTTP/1.1 200"), "{freed}");
     // It is written every two seconds otherwise.
     sluice.kill();
-    let sluice = start().await;
+    sluice = start(&yaml).await;
     let again = listed(&sluice).await;
     let again: Vec<&str> = again.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
     assert_eq!(again, ids[1..]);
+    // What a start finds no rule for is off the disk too.
+    sluice.kill();
+    sluice = start(&yaml.replace("action: kill", "action: log")).await;
+    assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
+    sluice.signal("TERM").unwrap();
+    sluice.ended(Duration::from_secs(20)).await.unwrap();
+    sluice = start(&yaml).await;
+    assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
     drop(sluice);
     remove_dir_all(&state).unwrap();
 }
