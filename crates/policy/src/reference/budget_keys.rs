@@ -30,7 +30,12 @@ const BUDGET_KEYS: &[Key] = &[
         Shown::Words("none", "1 to 1000000"),
         "More run at once.",
     ),
-    live("rate", "Statements a second.", Shown::Words("none", "0.001 to 1000000000"), "More pass."),
+    live(
+        "rate",
+        "Statements a second. A text of several statements counts as one.",
+        Shown::Words("none", "0.001 to 1000000000"),
+        "More pass.",
+    ),
     live(
         "rows_per_s",
         "Rows changed or sent a second. How many of a statement is foreseen by its digest.",
