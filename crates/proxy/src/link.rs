@@ -3,6 +3,7 @@
 
 pub(crate) mod denial;
 mod encryption;
+mod retry;
 pub(crate) mod unreached;
 
 use std::collections::VecDeque;
@@ -16,18 +17,12 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, IoError, OptsBuilder, Row};
 use parking_lot::Mutex;
 use policy::{BackendTls, Probe, Secret, ServerAddress};
-use rand::RngExt as _;
 use tokio::time::Instant;
 
 use self::encryption::Encryption;
+use self::retry::Retry;
 use crate::board::ProbeError;
 use crate::secret::{self, SecretError};
-
-/// The first pause after a connection that failed; each further one doubles it.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-
-/// The longest pause: a server that is back is seen within this and a quarter.
-const RETRY_MAX: Duration = Duration::from_secs(2);
 
 /// Known values keep the client from asking the server for them.
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
@@ -398,32 +393,6 @@ fn host_and_port(server: &str) -> (String, u16) {
 /// The server's default.
 const MYSQL_PORT: u16 = 3306;
 
-/// When to connect again.
-#[derive(Default)]
-struct Retry {
-    failures: u32,
-    not_before: Option<Instant>,
-}
-
-impl Retry {
-    fn not_before(&self) -> Instant {
-        self.not_before.unwrap_or_else(Instant::now)
-    }
-
-    fn succeeded(&mut self) {
-        *self = Self::default();
-    }
-
-    fn failed(&mut self) {
-        let pause =
-            RETRY_FIRST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
-        // A quarter more or less, so that many probes do not come back together.
-        let jitter = rand::rng().random_range(0.75..=1.25);
-        self.not_before = Instant::now().checked_add(pause.min(RETRY_MAX).mul_f64(jitter));
-        self.failures = self.failures.saturating_add(1);
-    }
-}
-
 /// What the driver's error says of the server.
 fn probe_error(error: Error, server: &str) -> ProbeError {
     match error {
@@ -469,19 +438,5 @@ mod tests {
             error.sentence().contains("there is no account of `probe.user`'s name on db1:3306")
         );
         assert_eq!(error.contact(), crate::board::Contact::Reached);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pauses_between_failures_grow_to_a_bound_and_a_success_ends_them() {
-        let mut retry = Retry::default();
-        let mut pauses = Vec::new();
-        for _ in 0..40 {
-            retry.failed();
-            pauses.push(retry.not_before().saturating_duration_since(Instant::now()));
-        }
-        assert!(pauses[0] <= RETRY_FIRST.mul_f64(1.25));
-        assert!(pauses[39] >= RETRY_MAX.mul_f64(0.75) && pauses[39] <= RETRY_MAX.mul_f64(1.25));
-        retry.succeeded();
-        assert_eq!(retry.not_before(), Instant::now());
     }
 }
