@@ -4,6 +4,7 @@
 pub(crate) mod denial;
 mod encryption;
 mod retry;
+mod unanswered;
 pub(crate) mod unreached;
 
 use std::collections::VecDeque;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 
 use self::encryption::Encryption;
 use self::retry::Retry;
+use self::unanswered::{Answered, Question, Unanswered};
 use crate::board::ProbeError;
 use crate::secret::{self, SecretError};
 
@@ -104,9 +106,11 @@ enum Reads {
     AtOnce,
 }
 
-/// Servers that do not have the variable skip the comment; one alone would be no statement.
-const READ_AT_ONCE: &str =
-    "SET autocommit = 1 /*!80014 , SESSION group_replication_consistency = 'EVENTUAL' */";
+/// With a server whose default is 0, heartbeats would not commit and readings never move.
+const AUTOCOMMIT: &str = "SET autocommit = 1";
+
+/// Servers that do not have the variable skip the comment.
+const READ_AT_ONCE: &str = "/*!80014 , SESSION group_replication_consistency = 'EVENTUAL' */";
 
 /// One connection to one server.
 pub(crate) struct Link {
@@ -119,6 +123,7 @@ pub(crate) struct Link {
     /// nothing.
     time_limit: Duration,
     conn: Option<Conn>,
+    unanswered: Unanswered,
     connection_id: ConnectionId,
     noted_in: Option<Arc<OwnLinks>>,
     reads: Reads,
@@ -140,6 +145,7 @@ impl Link {
             account,
             time_limit,
             conn: None,
+            unanswered: Unanswered::default(),
             connection_id: ConnectionId::default(),
             noted_in: None,
             reads: Reads::AsTheServerSays,
@@ -176,12 +182,11 @@ impl Link {
     /// The first row of a query's answer.
     ///
     /// # Cancellation
-    /// The connection is given up: nobody knows what it would say next.
+    /// The connection is given up: it is closed when the server has answered.
     pub(crate) async fn first(&mut self, sql: &str) -> Result<Option<Row>, ProbeError> {
-        let limit = self.time_limit;
-        let mut conn = self.take().await?;
-        let answer = tokio::time::timeout(limit, conn.query_first(sql)).await;
-        self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await
+        let conn = self.take().await?;
+        let (conn, answer) = self.ask(conn, sql, |conn, sql| conn.query_first(sql)).await?;
+        self.settle(sql, conn, answer).await
     }
 
     /// All rows of a query's answer. For queries that give a few.
@@ -189,10 +194,9 @@ impl Link {
     /// # Cancellation
     /// As [`Link::first`].
     pub(crate) async fn rows(&mut self, sql: &str) -> Result<Vec<Row>, ProbeError> {
-        let limit = self.time_limit;
-        let mut conn = self.take().await?;
-        let answer = tokio::time::timeout(limit, conn.query(sql)).await;
-        self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await
+        let conn = self.take().await?;
+        let (conn, answer) = self.ask(conn, sql, |conn, sql| conn.query(sql)).await?;
+        self.settle(sql, conn, answer).await
     }
 
     /// For how many seconds of its clock the server has been up; None if it does not say.
@@ -227,11 +231,10 @@ impl Link {
     /// # Cancellation
     /// As [`Link::first`]; the statement may still take effect.
     pub(crate) async fn run(&mut self, sql: &str) -> Result<u64, ProbeError> {
-        let limit = self.time_limit;
-        let mut conn = self.take().await?;
-        let answer = tokio::time::timeout(limit, conn.query_drop(sql)).await;
+        let conn = self.take().await?;
+        let (conn, answer) = self.ask(conn, sql, |conn, sql| conn.query_drop(sql)).await?;
         let changed = conn.affected_rows();
-        self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await.map(|()| changed)
+        self.settle(sql, conn, answer).await.map(|()| changed)
     }
 
     /// Says goodbye, so that the server counts no connection as broken.
@@ -246,27 +249,58 @@ impl Link {
         self.remedy.as_deref()
     }
 
-    /// The open connection, or a new one; after a failure not before its pause is over.
+    /// Asks on a connection of this link's; without an answer in time that is given up.
+    async fn ask<T: Send + 'static>(
+        &mut self,
+        conn: Conn,
+        sql: &str,
+        question: Question<T>,
+    ) -> Result<Answered<T>, ProbeError> {
+        self.unanswered.ask(conn, sql, self.time_limit, question).await
+    }
+
+    /// The open connection, or a new one; after a failure not before its pause is over, and while
+    /// others are left at their statements not before one of them has ended.
     async fn take(&mut self) -> Result<Conn, ProbeError> {
         if let Some(conn) = self.conn.take() {
             return Ok(conn);
         }
+        self.unanswered.room(self.time_limit).await?;
         tokio::time::sleep_until(self.retry.not_before()).await;
         // Another login may be another account, and another server.
         self.known_as = None;
         self.uptime = None;
-        let conn = self.login().await;
-        match &conn {
-            Ok(conn) => {
-                self.connection_id.set(conn.id());
-                if let Some(links) = &self.noted_in {
-                    links.note(conn.id());
-                }
-                self.retry.succeeded();
-            }
+        let opened = self.open().await;
+        match &opened {
+            Ok(_) => self.retry.succeeded(),
             Err(_) => self.retry.failed(),
         }
-        conn
+        opened
+    }
+
+    async fn open(&mut self) -> Result<Conn, ProbeError> {
+        let conn = self.login().await?;
+        self.connection_id.set(conn.id());
+        if let Some(links) = &self.noted_in {
+            links.note(conn.id());
+        }
+        self.set_up(conn).await
+    }
+
+    /// What a session begins with. Its own statement: the server may run another one first
+    /// (`init_connect`), which may hang.
+    async fn set_up(&mut self, conn: Conn) -> Result<Conn, ProbeError> {
+        let at_once = match self.reads {
+            Reads::AsTheServerSays => "",
+            Reads::AtOnce => READ_AT_ONCE,
+        };
+        let settings = format!("{AUTOCOMMIT} {at_once}");
+        let (conn, answer) = self.ask(conn, &settings, |conn, sql| conn.query_drop(sql)).await?;
+        let Err(error) = answer else { return Ok(conn) };
+        // Only autocommit is needed everywhere.
+        tracing::debug!(server = self.server, %error, "sessions are as the server says");
+        let (conn, answer) = self.ask(conn, AUTOCOMMIT, |conn, sql| conn.query_drop(sql)).await?;
+        answer.map(|()| conn).map_err(|error| probe_error(error, &self.server))
     }
 
     async fn login(&self) -> Result<Conn, ProbeError> {
@@ -288,20 +322,13 @@ impl Link {
                 ServerAddress::Unix(_) => None,
             };
             let encrypted = self.options(password.as_deref()).ssl_opts(ssl);
-            let mut conn = match Conn::new(encrypted).await {
+            let conn = match Conn::new(encrypted).await {
                 Err(error) if encryption.may_do_without(&error) => {
                     Conn::new(self.options(password.as_deref())).await
                 }
                 conn => conn,
-            }
-            .map_err(|error| probe_error(error, &self.server))?;
-            if self.reads == Reads::AtOnce
-                && let Err(error) = conn.query_drop(READ_AT_ONCE).await
-            {
-                // Only a member of a group reads otherwise.
-                tracing::debug!(server = self.server, %error, "reads are as the server says");
-            }
-            Ok(conn)
+            };
+            conn.map_err(|error| probe_error(error, &self.server))
         };
         tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
     }
@@ -328,9 +355,6 @@ impl Link {
             .tcp_keepalive(Some(TCP_KEEPALIVE))
             .max_allowed_packet(Some(MAX_ALLOWED_PACKET))
             .wait_timeout(Some(WAIT_TIMEOUT_S))
-            // With a server whose default is 0, heartbeats would not commit and readings never
-            // move.
-            .setup(vec!["SET autocommit = 1"])
             .connect_attribute("program_name", "sluice")
     }
 
@@ -348,11 +372,11 @@ impl Link {
             Ok(_) => {}
             Err(ProbeError::Refused { code, message }) => {
                 if denial::is_denial(*code) && self.known_as.is_none() {
-                    // Whoever does not answer this has still refused; nobody knows what would come
-                    // next.
-                    let Ok(account) = self.account_at_server(&mut conn).await else {
+                    // Whoever does not answer this has still refused.
+                    let Ok((same, account)) = self.account_at_server(conn).await else {
                         return answer;
                     };
+                    conn = same;
                     self.known_as = account;
                 }
                 let remedy = |account: &String| denial::remedy(*code, message, sql, account);
@@ -374,12 +398,15 @@ impl Link {
     }
 
     /// Which account the server takes this connection for: that is decided by its address too.
-    async fn account_at_server(&self, conn: &mut Conn) -> Result<Option<String>, ProbeError> {
-        let question = conn.query_first::<String, _>("SELECT CURRENT_USER()");
-        let answer = tokio::time::timeout(self.time_limit, question).await;
-        let answer = answer.map_err(|_| ProbeError::TimedOut)?;
+    async fn account_at_server(
+        &mut self,
+        conn: Conn,
+    ) -> Result<(Conn, Option<String>), ProbeError> {
+        let question = "SELECT CURRENT_USER()";
+        let (conn, answer) =
+            self.ask(conn, question, |conn, sql| conn.query_first::<String, _>(sql)).await?;
         let account = answer.map_err(|error| probe_error(error, &self.server))?;
-        Ok(account.map(|account| denial::quoted_account(&account)))
+        Ok((conn, account.map(|account| denial::quoted_account(&account))))
     }
 }
 

@@ -12,6 +12,7 @@ use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
 mod channels;
+mod hangs;
 mod members;
 mod query;
 mod untold;
@@ -372,11 +373,16 @@ threads_running: { threshold: 100 }
 history_list_length: { threshold: 1000000 }
 connected: { status: Threads_connected, threshold: 100 }
 constant: { query: \"SELECT 7\", threshold: 7 }
+jobs: { query: \"SELECT COUNT(*) FROM test.jobs\", threshold: 100 }
 shard/threads: { status: Threads_running, threshold: 100, on: replicas }";
     for servers in [Topology::mysql(1).await.unwrap(), Topology::mariadb(1).await.unwrap()] {
+        servers.primary.run_sql(&["CREATE TABLE test.jobs (n INT)"]).await.unwrap();
+        servers.primary.run_sql(&["GRANT SELECT ON test.* TO 'sluice'@'%'"]).await.unwrap();
         let config = Config::new(&servers).unwrap().signals(signals);
         let sluice = SluiceProcess::start(&config).await.unwrap();
-        for signal in ["threads_running", "history_list_length", "connected", "shard/threads"] {
+        let measured =
+            ["threads_running", "history_list_length", "connected", "jobs", "shard/threads"];
+        for signal in measured {
             wait_for_signal(&sluice, signal, 1.0).await.unwrap();
         }
         // At its threshold a signal is shut.
@@ -386,6 +392,7 @@ shard/threads: { status: Threads_running, threshold: 100, on: replicas }";
         };
         sluice.wait_for_metrics("the constant is 7", SOON, seven).await.unwrap();
         wait_for_signal(&sluice, "constant", 0.0).await.unwrap();
+        hangs::questions_that_hang_leave_few_sessions(&servers, &sluice).await;
     }
 }
 

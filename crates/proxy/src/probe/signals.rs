@@ -33,18 +33,20 @@ pub(super) async fn watch(target: ProbeTarget, signals: Vec<Signal>) {
     let interval = target.probe.probe_interval.max(INTERVAL_MIN);
     let mut rhythm = target.site.rhythm(interval, stale_after / 3);
     let mut link = target.link(PROBE_TIMEOUT);
-    let mut meters: Vec<(Signal, Meter, Health)> = signals
+    let mut meters: Vec<(Signal, Meter, Health, Option<Link>)> = signals
         .into_iter()
         .filter_map(|signal| {
             let meter = Meter::of(&signal.kind)?;
             let health = target.health(meter.purpose);
-            Some((signal, meter, health))
+            // An operator's query may hang, which must not keep the others from being asked.
+            let own = (meter.purpose == Purpose::Query).then(|| target.link(PROBE_TIMEOUT));
+            Some((signal, meter, health, own))
         })
         .collect();
     loop {
         rhythm.beat().await;
-        for (signal, meter, health) in &mut meters {
-            let value = meter.read(&mut link).await;
+        for (signal, meter, health, own) in &mut meters {
+            let value = meter.read(own.as_mut().unwrap_or(&mut link)).await;
             health.note(&value);
             take_in(&target, signal, value.ok());
         }

@@ -80,6 +80,7 @@ pub(crate) struct ServerIdentity {
 pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
     let mut known: Option<String> = None;
     let mut doubt = Doubt::default();
+    let mut link = target.link(super::PROBE_TIMEOUT);
     // Who would kill waits for as many.
     let mut first_looks = 0..IN_A_ROW;
     loop {
@@ -88,7 +89,7 @@ pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
             tokio::time::sleep(if is_soon { SOON } else { INTERVAL }).await;
         }
         // Whoever does not answer here does not answer the other probes, which say so.
-        let Ok(Some(found)) = ask_anew(&target).await else {
+        let Ok(Some(found)) = ask_anew(&target, &mut link).await else {
             tokio::time::sleep(super::PROBE_TIMEOUT).await;
             continue;
         };
@@ -130,10 +131,12 @@ pub(super) async fn watch_replica(target: ProbeTarget) {
 }
 
 /// Who a new connection comes to, which is noted; none if that cannot be told.
-async fn ask_anew(target: &ProbeTarget) -> Result<Option<ServerIdentity>, ProbeError> {
-    let mut link = target.link(super::PROBE_TIMEOUT);
+async fn ask_anew(
+    target: &ProbeTarget,
+    link: &mut Link,
+) -> Result<Option<ServerIdentity>, ProbeError> {
     let began = Instant::now();
-    let found = identify(&mut link).await;
+    let found = identify(link).await;
     if let Ok(Some(found)) = &found {
         let sightings = &target.site.cluster.probes.sightings;
         sightings.note(&target.server, &found.name, began, Instant::now());
