@@ -36,7 +36,9 @@ async fn mysql_names_who_goes_around_and_whose_lock_heartbeats_wait_for() {
     assert!(share.is_some_and(|share| share > 0.4 && share < 0.6), "{share:?}");
     a_lock_is_no_cause_once_it_is_gone(&servers, &sluice).await;
     servers.primary.run_sql(&[SEMI_SYNC]).await.unwrap();
-    a_commit_that_waits_is_named(&servers, &sluice, "rpl_semi_sync_source").await;
+    let whose = "(mydumper, user admin)";
+    rows_and_commits_are_named(&servers, &sluice, whose, "rpl_semi_sync_source").await;
+    heartbeats_do_not_pile_up_for_no_known_cause(&servers, &sluice).await;
     // An edit begins the probes anew, and they know what they knew.
     let config = config.cluster("bypass: { interval: 5s, ignore_users: [etl] }");
     sluice.write_config(&config.render()).unwrap();
@@ -61,7 +63,7 @@ async fn mariadb_names_who_goes_around_and_whose_lock_heartbeats_wait_for() {
     servers.primary.run_sql(&["INSTALL SONAME 'metadata_lock_info'"]).await.unwrap();
     locks_are_named(&servers, &sluice, &[GLOBAL, TABLE], "(user admin)").await;
     a_lock_is_no_cause_once_it_is_gone(&servers, &sluice).await;
-    a_commit_that_waits_is_named(&servers, &sluice, "rpl_semi_sync_master").await;
+    rows_and_commits_are_named(&servers, &sluice, "(user admin)", "rpl_semi_sync_master").await;
     assert_eq!(who_goes_around_is_named(&sluice).await, None);
 }
 
@@ -128,19 +130,34 @@ async fn a_lock_is_no_cause_once_it_is_gone(servers: &Topology, sluice: &SluiceP
     wait_for_signal(sluice, "lag", 1.0).await.unwrap();
 }
 
-/// No replica acknowledges: the primary was said to be silent, and in it each heartbeat waited behind the one before.
-async fn a_commit_that_waits_is_named(servers: &Topology, sluice: &SluiceProcess, setting: &str) {
+/// Its row is locked, and then no replica acknowledges: the primary was said to be silent, and in it each
+/// heartbeat waited behind the one before.
+async fn rows_and_commits_are_named(
+    servers: &Topology,
+    sluice: &SluiceProcess,
+    whose: &str,
+    setting: &str,
+) {
     let primary = &servers.primary;
+    let mut holder = dumper(servers).await;
+    run(&mut holder, "BEGIN").await;
+    run(&mut holder, "SELECT * FROM sluice.heartbeat FOR UPDATE").await;
+    let id = holder.connection_id();
+    is_told(
+        sluice,
+        &format!("the heartbeat waits for a lock on its row of connection {id} {whose}"),
+    )
+    .await;
+    is_blocked(sluice, &["row"]).await;
+    one_heartbeat_waits(servers).await;
+
     let for_long = format!("SET GLOBAL {setting}_timeout = 600000");
     primary.run_sql(&[&for_long, &format!("SET GLOBAL {setting}_enabled = 1")]).await.unwrap();
+    run(&mut holder, "ROLLBACK").await;
     let cause = "the heartbeat waits for the acknowledgement of a semi-synchronous replica";
     is_told(sluice, cause).await;
     is_blocked(sluice, &["semi_sync"]).await;
-    // A heartbeat is given up meanwhile.
-    tokio::time::sleep(A_WHILE).await;
-    let heartbeats = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
-        WHERE USER = 'sluice' AND INFO LIKE 'UPDATE%'";
-    assert_eq!(numbers(primary, heartbeats).await.unwrap(), [1]);
+    one_heartbeat_waits(servers).await;
     let ready = sluice.http_get("/readyz").await.unwrap();
     assert!(ready.status == 200 && ready.body.contains(cause), "{}", ready.body);
     let page = sluice.http_get("/plain").await.unwrap().body;
@@ -154,6 +171,38 @@ async fn a_commit_that_waits_is_named(servers: &Topology, sluice: &SluiceProcess
     is_told(sluice, "the heartbeat waits for no commit any more").await;
     is_blocked(sluice, &[]).await;
     wait_for_signal(sluice, "lag", 1.0).await.unwrap();
+}
+
+/// Its table has a trigger that waits for what no list of locks shows.
+async fn heartbeats_do_not_pile_up_for_no_known_cause(servers: &Topology, sluice: &SluiceProcess) {
+    let mut holder = dumper(servers).await;
+    run(&mut holder, "SELECT GET_LOCK('beat', 0)").await;
+    let trigger = "CREATE TRIGGER sluice.waits BEFORE UPDATE ON sluice.heartbeat FOR EACH ROW \
+        SET @got = GET_LOCK('beat', 60)";
+    run(&mut holder, trigger).await;
+    is_told(sluice, "the heartbeat waits for something that the server does not name").await;
+    is_blocked(sluice, &["unknown"]).await;
+    one_heartbeat_waits(servers).await;
+    run(&mut holder, "SELECT RELEASE_LOCK('beat')").await;
+    is_told(sluice, "the heartbeat waits for nothing any more").await;
+    is_blocked(sluice, &[]).await;
+    run(&mut holder, "DROP TRIGGER sluice.waits").await;
+    wait_for_signal(sluice, "lag", 1.0).await.unwrap();
+}
+
+/// A heartbeat has been given up, and no other one is begun. In a trigger it has the user of that.
+async fn one_heartbeat_waits(servers: &Topology) {
+    let longer_than = async |seconds: u32| {
+        let waiting = format!(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+             WHERE TIME >= {seconds} AND (STATE = 'User lock' OR \
+             USER = 'sluice' AND INFO LIKE 'UPDATE%')"
+        );
+        numbers(&servers.primary, &waiting).await
+    };
+    let is_given_up = async || Ok(longer_than(7).await? == [1]);
+    wait_until("a heartbeat is given up", SOON, is_given_up).await.unwrap();
+    assert_eq!(longer_than(0).await.unwrap(), [1]);
 }
 
 /// A session that goes around Sluice and calls itself a dump.
@@ -176,7 +225,7 @@ async fn is_told(sluice: &SluiceProcess, words: &str) {
 async fn is_blocked(sluice: &SluiceProcess, locks: &[&str]) {
     let blocked = |metrics: &Metrics| {
         let by = |lock: &str| metrics.sum("sluice_heartbeat_blocked", &[("lock", lock)]);
-        ["global_read", "table", "semi_sync", "group", "commit"]
+        ["global_read", "table", "row", "semi_sync", "group", "commit", "unknown"]
             .iter()
             .all(|lock| is(by(lock), if locks.contains(lock) { 1.0 } else { 0.0 }))
     };

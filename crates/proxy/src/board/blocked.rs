@@ -22,6 +22,8 @@ pub enum HeartbeatBlocked {
     },
     /// The end of its commit.
     Commit(CommitWait),
+    /// The server does not say what.
+    Unnamed,
 }
 
 /// What a commit waits for.
@@ -48,6 +50,8 @@ pub enum BlockingLock {
     GlobalRead,
     /// A lock on the heartbeat's table: LOCK TABLES, FLUSH TABLES …, a schema change of it.
     Table,
+    /// A lock on the heartbeat's row: a transaction that has read it FOR UPDATE, or written it.
+    Row,
 }
 
 /// A session that holds a lock.
@@ -68,16 +72,26 @@ impl HeartbeatBlocked {
         match self {
             Self::Lock { lock: BlockingLock::GlobalRead, .. } => "global_read",
             Self::Lock { lock: BlockingLock::Table, .. } => "table",
+            Self::Lock { lock: BlockingLock::Row, .. } => "row",
             Self::Commit(CommitWait::Acknowledgement) => "semi_sync",
             Self::Commit(CommitWait::Majority { .. }) => "group",
             Self::Commit(CommitWait::Unnamed) => "commit",
+            Self::Unnamed => "unknown",
         }
     }
 
     /// What it means, and what ends it.
     pub(crate) const fn advice(&self) -> &'static str {
         match self {
-            Self::Lock { .. } => {
+            Self::Lock { lock: BlockingLock::Row, .. } => {
+                "the lag has no data meanwhile, and gates do what on_no_data says: end that \
+                 transaction; nobody but Sluice has to lock rows of the heartbeat's table"
+            }
+            Self::Unnamed => {
+                "the lag has no data meanwhile, and no further heartbeat is begun while this one is \
+                 in the server: look at what it does (SHOW PROCESSLIST, the user of the probe)"
+            }
+            Self::Lock { lock: BlockingLock::GlobalRead | BlockingLock::Table, .. } => {
                 "the lag has no data meanwhile, and gates do what on_no_data says; \
                  writes that pass wait in the server for the same lock"
             }
@@ -106,6 +120,7 @@ impl BlockingLock {
         match self {
             Self::GlobalRead => "a global read lock",
             Self::Table => "a lock on its table",
+            Self::Row => "a lock on its row",
         }
     }
 }
@@ -117,6 +132,7 @@ impl fmt::Display for HeartbeatBlocked {
         let (lock, holder) = match self {
             Self::Lock { lock, holder } => (lock, holder),
             Self::Commit(wait) => return write!(f, "{wait}"),
+            Self::Unnamed => return f.write_str("something that the server does not name"),
         };
         f.write_str(lock.in_words())?;
         match holder {

@@ -4,24 +4,27 @@
 //! others take the global read lock, and nobody can write then. That is neither lag nor a primary
 //! that is gone, though both look alike from here; so another connection asks the server what the
 //! heartbeat's waits for (the state in the process list, which an account sees of its own sessions),
-//! and whose that is (`performance_schema.metadata_locks`, or MariaDB's METADATA_LOCK_INFO).
+//! and whose that is (`performance_schema.metadata_locks`, or MariaDB's METADATA_LOCK_INFO). Or for
+//! the row itself, which somebody has read FOR UPDATE (`performance_schema.data_lock_waits`).
 //!
 //! Or it waits for its own commit: for the acknowledgement of a semi-synchronous replica, or in a
 //! group that has no majority (`performance_schema.replication_group_members`). The primary answers
 //! reads then as ever.
 //!
-//! While the cause is known no further heartbeat is begun than the one that waits: each that was
-//! given up would wait on in the server.
+//! While a heartbeat that was given up is in the server no further one is begun, whether or not its
+//! cause is known: each would wait on there.
 
 mod holder;
+mod session;
 
 use std::pin::pin;
 use std::time::Duration;
 
 use self::holder::{holder_in, in_mariadb, in_performance_schema};
-use super::answer::{number, text};
+use self::session::Session;
+use super::answer::number;
 use super::{PROBE_TIMEOUT, ProbeTarget};
-use crate::board::{BlockingLock, CommitWait, HeartbeatBlocked, ProbeError};
+use crate::board::{BlockingLock, CommitWait, HeartbeatBlocked, LockHolder, ProbeError};
 use crate::link::{ConnectionId, Link};
 
 /// A heartbeat that has not returned by then is asked after. Slow disks take as long now and then,
@@ -31,9 +34,9 @@ const PATIENCE: Duration = Duration::from_millis(700);
 /// How often the server is asked while the heartbeat waits.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A commit without a cause that the server names is one after this long only: disks are slow now and
+/// What has no cause that the server names waits for one after this long only: disks are slow now and
 /// then. Seconds, as the process list has them.
-const COMMIT_SLOW_FROM_S: u64 = 2;
+const SLOW_FROM_S: u64 = 2;
 
 /// Asks what heartbeats wait for.
 pub(super) struct Lookout {
@@ -88,10 +91,11 @@ impl Lookout {
         self.tell(target, None);
     }
 
-    /// Waits while the heartbeat that was given up is known to wait. It is told to be over when the
-    /// next one ends, or is not begun: servers end sessions that were left, waits and all.
-    pub(super) async fn until_free(&mut self, target: &ProbeTarget) {
-        while self.told.is_some() {
+    /// Waits while the heartbeat that failed like this is at work in the server all the same. It is told
+    /// to be over when the next one ends, or is not begun: servers end sessions that were left, waits
+    /// and all.
+    pub(super) async fn until_free(&mut self, target: &ProbeTarget, error: &ProbeError) {
+        while self.told.is_some() || *error == ProbeError::TimedOut {
             tokio::time::sleep(LOOK_INTERVAL).await;
             match self.look().await {
                 Ok(found @ Some(_)) => {
@@ -132,6 +136,7 @@ impl Lookout {
                 let over = match before {
                     HeartbeatBlocked::Lock { .. } => "nobody's lock",
                     HeartbeatBlocked::Commit(_) => "no commit",
+                    HeartbeatBlocked::Unnamed => "nothing",
                 };
                 tracing::info!(
                     %cluster, server = %target.server, waited_ms,
@@ -147,24 +152,43 @@ impl Lookout {
     /// What the heartbeat's connection waits for now.
     async fn look(&mut self) -> Result<Option<HeartbeatBlocked>, ProbeError> {
         let Some(writer) = self.writer.get() else { return Ok(None) };
-        let state =
-            format!("SELECT STATE, TIME FROM information_schema.PROCESSLIST WHERE ID = {writer}");
-        let row = self.link.first(&state).await?;
-        let state = row.as_ref().and_then(|row| row.as_ref(0)).and_then(text);
-        let Some(state) = state else { return Ok(None) };
+        let Some(Session { state, time_s }) = Session::ask(&mut self.link, writer).await? else {
+            return Ok(None);
+        };
         if let Some(lock) = lock_of(&state) {
-            return Ok(Some(self.held_by_whom(writer, lock).await?));
+            let holder = self.holder(writer, lock).await?;
+            return Ok(Some(HeartbeatBlocked::Lock { lock, holder }));
         }
-        let time_s = row.as_ref().and_then(|row| row.as_ref(1)).and_then(number::<u64>);
+        let is_slow = time_s >= SLOW_FROM_S;
         let wait = match commit_of(&state) {
             Some(CommitState::Acknowledged) => Some(CommitWait::Acknowledgement),
-            Some(CommitState::Committing) => {
-                let slow = || time_s.is_some_and(|time_s| time_s >= COMMIT_SLOW_FROM_S);
-                self.lacks_majority().await?.or_else(|| slow().then_some(CommitWait::Unnamed))
+            Some(CommitState::Committing) => match self.lacks_majority().await? {
+                None if is_slow => Some(CommitWait::Unnamed),
+                lacks => lacks,
+            },
+            None => {
+                let row = self.waits_for_row(writer).await?;
+                return Ok(row.or(is_slow.then_some(HeartbeatBlocked::Unnamed)));
             }
-            None => None,
         };
         Ok(wait.map(HeartbeatBlocked::Commit))
+    }
+
+    /// The lock on a row that the session waits for, if it does.
+    async fn waits_for_row(&mut self, writer: u32) -> Result<Option<HeartbeatBlocked>, ProbeError> {
+        let lock = BlockingLock::Row;
+        let holder = self.holder(writer, lock).await?;
+        let waits = holder.is_some() || {
+            let question = format!(
+                "SELECT 1 FROM information_schema.INNODB_TRX \
+                 WHERE trx_mysql_thread_id = {writer} AND trx_state = 'LOCK WAIT'"
+            );
+            match self.link.first(&question).await {
+                Err(error) if !error.is_silence() => false,
+                row => row?.is_some(),
+            }
+        };
+        Ok(waits.then_some(HeartbeatBlocked::Lock { lock, holder }))
     }
 
     /// The group that the server is a member of, if too few of it can be reached to commit.
@@ -178,24 +202,23 @@ impl Lookout {
         Ok(majority_lost(count(0).unwrap_or(0), count(1).unwrap_or(0)))
     }
 
-    async fn held_by_whom(
+    async fn holder(
         &mut self,
         writer: u32,
         lock: BlockingLock,
-    ) -> Result<HeartbeatBlocked, ProbeError> {
-        let mut holder = None;
+    ) -> Result<Option<LockHolder>, ProbeError> {
         for question in [in_performance_schema(writer, lock), in_mariadb(writer, lock)] {
             // A table that is not there, or may not be read, tells nothing.
-            holder = match self.link.first(&question).await {
+            let holder = match self.link.first(&question).await {
                 Ok(row) => row.as_ref().and_then(holder_in),
                 Err(error) if error.is_silence() => return Err(error),
                 Err(_) => None,
             };
             if holder.is_some() {
-                break;
+                return Ok(holder);
             }
         }
-        Ok(HeartbeatBlocked::Lock { lock, holder })
+        Ok(None)
     }
 }
 

@@ -64,8 +64,8 @@ async fn write_heartbeats(target: ProbeTarget) {
         if written.is_ok() && board.wants_executed() {
             order.note_executed(&target, &mut link, seq).await;
         }
-        if written.is_err() {
-            lookout.until_free(&target).await;
+        if let Err(error) = &written {
+            lookout.until_free(&target, error).await;
         }
         if written.is_ok() && !std::mem::replace(&mut cleaned, true) {
             clean_up(&target, &heartbeat, &mut link).await;

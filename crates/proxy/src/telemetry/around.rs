@@ -23,8 +23,9 @@ impl Around {
             heartbeat_blocked: gauges(
                 "sluice_heartbeat_blocked",
                 "1 while the heartbeat's write waits for somebody's lock (`lock`: `global_read`, \
-                 `table`) or for its own commit (`semi_sync`, `group`, `commit`); there is no \
-                 series otherwise. The log says for whose, or what.",
+                 `table`, `row`), for its own commit (`semi_sync`, `group`, `commit`) or for what \
+                 the server does not name (`unknown`); there is no series otherwise. The log says \
+                 for whose, or what.",
                 &["cluster", "lock"],
             ),
             sessions: gauges(
