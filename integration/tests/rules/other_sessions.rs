@@ -153,6 +153,14 @@ async fn rows_and_commits_are_named(
 
     let for_long = format!("SET GLOBAL {setting}_timeout = 600000");
     primary.run_sql(&[&for_long, &format!("SET GLOBAL {setting}_enabled = 1")]).await.unwrap();
+    // MySQL commits the heartbeat with this one, which alone says what it waits for.
+    let mut first = RawConn::open(primary.addr(), &Login::new("etl")).await.unwrap();
+    let commit = first.query_payload(b"INSERT INTO test.around VALUES (9)", &[]);
+    first.send_command(&commit).await.unwrap();
+    let waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+        WHERE STATE LIKE 'Waiting for semi-sync ACK%'";
+    let is_first = async || Ok(numbers(primary, waits).await? == [1]);
+    wait_until("a commit waits", SOON, is_first).await.unwrap();
     run(&mut holder, "ROLLBACK").await;
     let cause = "the heartbeat waits for the acknowledgement of a semi-synchronous replica";
     is_told(sluice, cause).await;

@@ -163,7 +163,7 @@ impl Lookout {
         let wait = match commit_of(&state) {
             Some(CommitState::Acknowledged) => Some(CommitWait::Acknowledgement),
             Some(CommitState::Committing) => match self.lacks_majority().await? {
-                None if is_slow => Some(CommitWait::Unnamed),
+                None if is_slow => Some(self.of_its_group().await?),
                 lacks => lacks,
             },
             None => {
@@ -172,6 +172,19 @@ impl Lookout {
             }
         };
         Ok(wait.map(HeartbeatBlocked::Commit))
+    }
+
+    /// What a commit waits for that is committed with others: only the first of them says it.
+    async fn of_its_group(&mut self) -> Result<CommitWait, ProbeError> {
+        let row = match self.link.first(ACKNOWLEDGED_NEXT).await {
+            Err(error) if !error.is_silence() => None,
+            row => row?,
+        };
+        let sessions = row.as_ref().and_then(|row| row.as_ref(1)).and_then(number::<u64>);
+        Ok(match sessions {
+            Some(1..) => CommitWait::Acknowledgement,
+            Some(0) | None => CommitWait::Unnamed,
+        })
     }
 
     /// The lock on a row that the session waits for, if it does.
@@ -267,6 +280,11 @@ fn commit_of(state: &str) -> Option<CommitState> {
     let committing = ["waiting for handler commit", "Commit"].contains(&state);
     committing.then_some(CommitState::Committing)
 }
+
+/// How many sessions wait for the acknowledgement of a semi-synchronous replica: MySQL's name of it,
+/// and that of MariaDB and of MySQL before 8.0.26.
+const ACKNOWLEDGED_NEXT: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
+    ('Rpl_semi_sync_source_wait_sessions', 'Rpl_semi_sync_master_wait_sessions')";
 
 /// Members that cannot be reached, and all.
 const GROUP: &str = "SELECT COUNT(CASE WHEN MEMBER_STATE = 'UNREACHABLE' THEN 1 END), COUNT(*) \
