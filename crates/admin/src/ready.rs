@@ -9,7 +9,7 @@
 use std::sync::atomic::Ordering;
 
 use policy::FixedKey;
-use proxy::board::{LATELY, PrimaryState, Reachability, ReplicaReading};
+use proxy::board::{LATELY, PrimaryState, Reachability};
 use proxy::cluster::Cluster;
 
 use crate::AdminState;
@@ -70,8 +70,8 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
     for cluster in state.clusters.iter() {
         let name = &cluster.name;
         let replicas = cluster.probes.replicas(cluster.now()).into_iter();
-        let stopped = replicas.filter(ReplicaReading::is_stopped);
-        notes.extend(stopped.filter_map(|replica| {
+        let told = replicas.filter(|replica| replica.is_stopped() || replica.refuses());
+        notes.extend(told.filter_map(|replica| {
             Some(format!("cluster {name}: replica {}: {}", replica.server, replica.trouble()?))
         }));
         let bypass = cluster.probes.bypass().unwrap_or_default();

@@ -13,9 +13,10 @@
 //! - Heartbeat numbers must grow, also over restarts of the shell (start them from wall-clock
 //!   time), or a replica that still shows a former run's number would look caught up.
 //!
-//! Who counts ([`ReplicaState`]). Left out are replicas that are unreachable (no good probe for
+//! Who counts ([`ReplicaState`]). Left out are replicas that are unreachable (silent for
 //! `stale_after`, or the server is the primary), delayed on purpose, or that have never caught up since they appeared: a replica
-//! being restored must not block a cluster for hours. A replica that was counted and comes back
+//! being restored must not block a cluster for hours. One that answers with an error is not silent: it
+//! keeps its standing, and what it does not show is missing. Where nothing else is measured there is no value. A replica that was counted and comes back
 //! keeps its standing, and so blocks at once if it lags, unless it was gone for more than
 //! [`RETURNS_WITHIN`] or is further behind than its absence explains: then it was rebuilt, and
 //! appears anew. So a restart of seconds is no hole through which a crowd rushes when the replica
@@ -192,7 +193,15 @@ impl LagTracker {
         }
     }
 
-    /// A probe failed. The replica counts until there has been no good one for `stale_after`: one
+    /// A probe was answered with an error. One that has answered well before keeps its standing, and
+    /// its lag grows; nobody knows how far one is that never has.
+    pub fn handle_replica_refuses(&mut self, now: MonoTime, key: ReplicaKey) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.refuses(now, &self.config);
+        }
+    }
+
+    /// A probe was in vain. The replica counts until it has been silent for `stale_after`: one
     /// failure is not an absence, and meanwhile its lag grows.
     pub fn handle_replica_unreachable(&mut self, now: MonoTime, key: ReplicaKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
@@ -256,6 +265,10 @@ impl LagTracker {
         let ignored = self.ignored_of(counted.len());
         let slowest = counted.get(ignored);
         let probed = counted.iter().filter_map(|it| self.replicas.get(&it.key)?.probed_at()).max();
+        let is_old = |at| now.saturating_since(at) > self.config.stale_after;
+        if probed.is_some_and(is_old) {
+            return nothing(now);
+        }
         let governing =
             counted.iter().skip(ignored).filter_map(|&Counted { lag, key: replica, .. }| {
                 let known = self.replicas.get(&replica)?;

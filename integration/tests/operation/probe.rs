@@ -76,6 +76,7 @@ async fn lag_rises_and_falls(mut servers: Topology) {
     a_receiver_cannot_log_in(&servers, &sluice).await;
     if servers.replicas.len() > 1 {
         one_may_lag_for_longer(&mut servers, &config, &sluice).await;
+        untold::a_replica_that_lets_nobody_in_counts(&servers, &sluice).await;
     }
     untold::where_nobody_may_write_no_heartbeat_is(&servers, &sluice).await;
     let after = numbers(&servers.primary, beats).await.unwrap();

@@ -24,7 +24,7 @@ pub struct LagConfig {
     /// With fewer counted replicas there is no value. With none there never is: nothing was
     /// measured.
     pub min_replicas: u32,
-    /// A replica without a good probe for this long is unreachable.
+    /// A replica that is silent for this long is unreachable.
     pub stale_after: Duration,
     /// A replica without a threshold of its own has caught up when its lag is below this: the
     /// threshold of the signal.

@@ -32,7 +32,7 @@ pub struct ReplicaView {
 ///
 /// ```text
 ///   DelayedOnPurpose   its delay is configured
-///   Unreachable        no good probe for stale_after, or the server is no replica
+///   Unreachable        silent for stale_after, has only refused, or the server is no replica
 ///   ApplierStopped, ReceiverStopped
 ///                      its server says so; whether it counts is what the rest says
 ///   NoData             it answers, but there is no lag to be told
@@ -44,7 +44,8 @@ pub struct ReplicaView {
 pub enum ReplicaState {
     /// Its lag counts.
     Counted,
-    /// No good probe within `stale_after`, or its server is no replica.
+    /// Silent for `stale_after`, or it has never answered a probe but with errors, or its server is
+    /// no replica.
     Unreachable,
     /// Has not been below its threshold since it appeared.
     NeverCaughtUp,
@@ -75,6 +76,10 @@ pub(super) struct Replica {
     threshold: Duration,
     appeared_at: MonoTime,
     probed_at: Option<MonoTime>,
+    /// Its last answer, good or an error; none before the first good one.
+    heard_at: Option<MonoTime>,
+    /// That was an error, and no probe has been in vain since.
+    refuses: bool,
     /// When it was asked for its last good answer, and when it was asked that has not answered yet.
     asked_at: Option<MonoTime>,
     asking_since: Option<MonoTime>,
@@ -111,7 +116,8 @@ enum Measure {
         shown: Option<u64>,
         missing_since: Option<MonoTime>,
     },
-    /// By its own report: the last lag it told, when, and whether replication has run since.
+    /// By its own report: the last lag it told, when, and whether it has said since that
+    /// replication runs.
     Reported {
         lag: Duration,
         at: MonoTime,
@@ -131,6 +137,8 @@ impl Replica {
             threshold: Duration::ZERO,
             appeared_at: now,
             probed_at: None,
+            heard_at: None,
+            refuses: false,
             asked_at: None,
             asking_since: None,
             delayed_since: None,
@@ -261,7 +269,21 @@ impl Replica {
         self.catches_up(now, self.lag(now, heartbeats, config));
     }
 
+    pub(super) fn refuses(&mut self, now: MonoTime, config: &LagConfig) {
+        if self.no_replica_since.is_some() {
+            return;
+        }
+        let Some(heard_at) = self.heard_at else { return self.probe_failed(now) };
+        self.returns(now, now.saturating_since(heard_at), false, config);
+        self.heard_at = Some(now.max(heard_at));
+        self.refuses = true;
+        if let Measure::Reported { applier, .. } = &mut self.measure {
+            *applier = Applier::Stopped;
+        }
+    }
+
     pub(super) fn probe_failed(&mut self, now: MonoTime) {
+        self.refuses = false;
         self.failed_since = self.failed_since.or(Some(now));
     }
 
@@ -292,10 +314,12 @@ impl Replica {
         };
     }
 
-    /// A good probe; how long after the one before.
+    /// A good probe; how long after the last word before it.
     fn answers(&mut self, now: MonoTime) -> Duration {
-        let before = self.probed_at.unwrap_or(self.appeared_at);
+        let before = self.heard_at.unwrap_or(self.appeared_at);
         self.probed_at = Some(now.max(before));
+        self.heard_at = self.probed_at;
+        self.refuses = false;
         self.asked_at = self.asking_since.take().map(|asked| asked.min(now));
         self.failed_since = None;
         self.no_replica_since = None;
@@ -323,15 +347,16 @@ impl Replica {
         }
     }
 
-    /// Since when it counts as unreachable: no good probe for long, or never one and a failure; or
+    /// Since when it counts as unreachable: silent for long, or never a good probe and a failure; or
     /// no replica is there.
     fn unreachable_since(&self, now: MonoTime, config: &LagConfig) -> Option<MonoTime> {
         if self.no_replica_since.is_some() {
             return self.no_replica_since;
         }
-        let heard_at = self.probed_at.unwrap_or(self.appeared_at);
-        let silent = now.saturating_since(heard_at) > config.stale_after;
-        match (self.probed_at, self.failed_since) {
+        let heard_at = self.heard_at.unwrap_or(self.appeared_at);
+        // The next attempt of one that refuses may take longer than that.
+        let silent = !self.refuses && now.saturating_since(heard_at) > config.stale_after;
+        match (self.heard_at, self.failed_since) {
             (None, Some(failed_since)) => Some(failed_since),
             (Some(_), Some(_) | None) | (None, None) => {
                 silent.then(|| heard_at.saturating_add(config.stale_after))

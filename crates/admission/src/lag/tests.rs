@@ -4,6 +4,7 @@ use super::heartbeats::HEARTBEATS_MAX;
 use super::*;
 
 mod promoted;
+mod refusing;
 mod renamed;
 
 const A: ReplicaKey = ReplicaKey(1);

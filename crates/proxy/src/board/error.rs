@@ -1,6 +1,7 @@
 //! Why a server could not be measured.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// What an attempt to reach a server has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,20 @@ pub enum ProbeError {
     Unusable(String),
 }
 
+/// `ER_CON_COUNT_ERROR`
+const ER_TOO_MANY_CONNECTIONS: u16 = 1040;
+/// `ER_TOO_MANY_USER_CONNECTIONS`
+const ER_TOO_MANY_USER_CONNECTIONS: u16 = 1203;
+/// `ER_USER_LIMIT_REACHED`
+const ER_USER_LIMIT_REACHED: u16 = 1226;
+/// `ER_SERVER_OFFLINE_MODE`
+const ER_OFFLINE_MODE: u16 = 3032;
+/// `ER_SERVER_SHUTDOWN`
+const ER_SERVER_SHUTDOWN: u16 = 1053;
+/// `ER_NORMAL_SHUTDOWN`
+const ER_NORMAL_SHUTDOWN: u16 = 1079;
+/// Errors of clients: servers do not send them, proxies in front of one that is gone do.
+const CLIENT_ERRORS: RangeInclusive<u16> = 2000..=2999;
 /// `ER_ACCESS_DENIED_ERROR`
 const ER_ACCESS_DENIED: u16 = 1045;
 /// `ER_ACCOUNT_HAS_BEEN_LOCKED`, and MariaDB's.
@@ -56,8 +71,8 @@ impl ProbeError {
         }
     }
 
-    /// What to do about an account that may not log in, if it is that.
-    pub(crate) fn account_advice(&self) -> Option<&'static str> {
+    /// What to do about a server that lets nobody in, or not this account, if it is that.
+    pub(crate) fn login_advice(&self) -> Option<&'static str> {
         match self.code()? {
             ER_ACCESS_DENIED => Some("check probe.user and its password on this server"),
             ER_ACCOUNT_LOCKED | ER_ACCOUNT_LOCKED_MARIADB => {
@@ -66,7 +81,34 @@ impl ProbeError {
             ER_PASSWORD_EXPIRED => {
                 Some("ALTER USER … PASSWORD EXPIRE NEVER, for probe.user on this server")
             }
+            ER_TOO_MANY_CONNECTIONS => {
+                Some("on this server raise max_connections, or end sessions that leak")
+            }
+            ER_TOO_MANY_USER_CONNECTIONS => {
+                Some("on this server raise max_user_connections, or end sessions of probe.user")
+            }
+            ER_USER_LIMIT_REACHED => Some(
+                "on this server lift the limits of probe.user: ALTER USER … WITH \
+                 MAX_USER_CONNECTIONS 0 MAX_CONNECTIONS_PER_HOUR 0 MAX_QUERIES_PER_HOUR 0",
+            ),
+            ER_OFFLINE_MODE => Some(
+                "on this server SET GLOBAL offline_mode = OFF. To go on without it, take it out of \
+                 the cluster's replicas in the file",
+            ),
             _ => None,
+        }
+    }
+
+    /// Whether the server may be there, and well: it has answered that it will not, or was not
+    /// asked.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Refused { code, .. } => {
+                let is_leaving = matches!(*code, ER_SERVER_SHUTDOWN | ER_NORMAL_SHUTDOWN);
+                !is_leaving && !CLIENT_ERRORS.contains(code)
+            }
+            Self::NoPassword(_) | Self::Unencrypted(_) | Self::Unusable(_) => true,
+            Self::TimedOut | Self::Lost(_) => false,
         }
     }
 
@@ -141,5 +183,19 @@ mod tests {
         let sentence = refused.sentence();
         assert_eq!(sentence, "refuses its probe: error 1142: INSERT command denied");
         assert_eq!(ProbeError::TimedOut.sentence(), "does not answer: no answer in time");
+    }
+
+    #[test]
+    fn who_shuts_down_or_is_gone_behind_a_proxy_does_not_refuse() {
+        let refused = |code| ProbeError::Refused { code, message: String::new() };
+        for code in [1040, 1045, 1129, 1146, 1203, 1226, 3032, 3118] {
+            assert!(refused(code).is_refusal(), "{code}");
+        }
+        for code in [1053, 1079, 2003, 2013] {
+            assert!(!refused(code).is_refusal(), "{code}");
+        }
+        assert!(
+            !ProbeError::TimedOut.is_refusal() && !ProbeError::Lost(String::new()).is_refusal()
+        );
     }
 }

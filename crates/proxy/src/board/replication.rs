@@ -68,7 +68,7 @@ impl ProbeBoard {
             return Some(Hindrance { why, advice: "" });
         }
         let mut left_out = self.replicas(now);
-        left_out.retain(|replica| !replica.view.counts);
+        left_out.retain(|replica| !replica.view.counts || replica.refuses());
         left_out.sort_by_key(|replica| replica.view.state == ReplicaState::DelayedOnPurpose);
         let mut hindered =
             left_out.into_iter().filter_map(|replica| Some((replica.hindrance()?, replica.server)));
@@ -256,6 +256,7 @@ impl ReplicaReading {
             (ReplicaState::Unreachable, _, Some(error)) => Some(error.to_string()),
             (ReplicaState::NoData, _, None) if self.unwritten.is_some() => self.unwritten.clone(),
             (_, ReplicationStatus::Stopped(stopped), _) => Some(stopped.to_string()),
+            (_, _, Some(error)) if self.refuses() => Some(format!("it {}", error.sentence())),
             (_, ReplicationStatus::Untold(error), _) => {
                 Some(format!("it does not tell its replication: {error}"))
             }
@@ -315,7 +316,7 @@ impl ReplicaReading {
                 | ReplicationStatus::Runs
                 | ReplicationStatus::Stopped(_)
                 | ReplicationStatus::Untold(_) => {
-                    let account = self.error.as_ref().and_then(ProbeError::account_advice);
+                    let account = self.error.as_ref().and_then(ProbeError::login_advice);
                     account.unwrap_or_else(|| self.advice_of_state())
                 }
             },
@@ -343,6 +344,8 @@ impl ReplicaReading {
                 ReplicationStatus::Stopped(stopped),
                 _,
             ) => stopped.to_string(),
+            (ReplicaState::Unreachable, _, Some(error)) => error.to_string(),
+            (_, _, Some(error)) if self.refuses() => format!("it {}", error.sentence()),
             (_, _, Some(error)) => error.to_string(),
             (ReplicaState::NoData, _, None) => self.unwritten.clone()?,
             // It is nobody's replica.
@@ -352,6 +355,11 @@ impl ReplicaReading {
             (_, _, None) => self.left_out()?,
         };
         Some(Hindrance { why, advice: self.advice() })
+    }
+
+    /// Whether it answers its probe with errors, or cannot be asked.
+    pub fn refuses(&self) -> bool {
+        self.error.as_ref().is_some_and(ProbeError::is_refusal)
     }
 
     /// Whether its state is that its replication is stopped.
@@ -466,6 +474,7 @@ mod tests {
         assert!(reading(1045).advice().contains("password"));
         assert!(reading(3118).advice().contains("UNLOCK"));
         assert!(reading(1227).advice().contains("GRANT REPLICATION CLIENT"));
-        assert_eq!(reading(1040).advice(), "");
+        assert!(reading(1040).advice().contains("max_connections"));
+        assert_eq!(reading(1049).advice(), "");
     }
 }

@@ -64,7 +64,7 @@ fn what_keeps_a_lag_is_known_of_the_replica_and_of_the_cluster() {
     let refused = ProbeError::Refused { code: 1045, message: "no".to_owned() };
     board.replica_said(&servers[1], Some(&refused));
     let told = board.lag_hindrance(at(9)).unwrap();
-    assert_eq!(told.why, "r2: error 1045: no");
+    assert_eq!(told.why, "r2: it refuses its probe: error 1045: no");
     assert!(told.advice.contains("password"), "{told:?}");
 }
 

@@ -93,7 +93,7 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
         return "backend_tls.ca holds this server's own certificate, which is marked as an \
             authority (CA:TRUE): probes take it only without that mark";
     }
-    if let Some(advice) = error.account_advice() {
+    if let Some(advice) = error.login_advice() {
         return advice;
     }
     match (error.code(), purpose) {

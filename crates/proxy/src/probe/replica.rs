@@ -161,6 +161,7 @@ fn take_in(target: &ProbeTarget, answer: &Result<LagAnswer, ProbeError>) {
     board.on_replica(&target.server, |tracker, key| match answer {
         Ok(LagAnswer::Shows(seq)) => tracker.handle_replica_shows(now, key, *seq),
         Ok(LagAnswer::Gives(lag)) => tracker.handle_replica_reports(now, key, *lag),
+        Err(error) if error.is_refusal() => tracker.handle_replica_refuses(now, key),
         Err(_) => tracker.handle_replica_unreachable(now, key),
     });
     board.replica_said(&target.server, answer.as_ref().err());

@@ -1,12 +1,14 @@
-//! What heartbeats do not tell: an emptied table, and a primary that takes no writes.
+//! What heartbeats do not tell: an emptied table, a primary that takes no writes, and a replica that
+//! lets nobody in.
 
 use std::time::Duration;
 
-use integration::scenario::{numbers, wait_until};
-use integration::sluice::SluiceProcess;
+use integration::scenario::{is, numbers, wait_until};
+use integration::sluice::{Metrics, SluiceProcess};
 use integration::topology::Topology;
+use mysql_async::prelude::Queryable as _;
 
-use super::{SOON, lag};
+use super::{SOON, is_open, lag, wait_for_state};
 
 /// Nothing is shown for a moment.
 pub(super) async fn an_emptied_table_is_no_lag(servers: &Topology, sluice: &SluiceProcess) {
@@ -38,4 +40,36 @@ pub(super) async fn where_nobody_may_write_no_heartbeat_is(
     servers.primary.run_sql(&["SET GLOBAL read_only = 0"]).await.unwrap();
     let goes_on = || async { Ok(numbers(&servers.primary, beats).await? > last) };
     wait_until("it goes on", SOON, goes_on).await.unwrap();
+}
+
+/// It is at its `max_connections`, and its applier stands. It was left out after three seconds, like one
+/// that is dead, and the gate opened over it.
+pub(super) async fn a_replica_that_lets_nobody_in_counts(
+    servers: &Topology,
+    sluice: &SluiceProcess,
+) {
+    let replica = servers.replicas.first().unwrap();
+    let server = replica.addr().to_string();
+    let mut root = replica.server().admin().await.unwrap();
+    let probes = "SELECT id FROM information_schema.processlist WHERE user = 'sluice'";
+    root.query_drop("SET GLOBAL max_connections = 1").await.unwrap();
+    root.query_drop("STOP REPLICA SQL_THREAD").await.unwrap();
+    for id in root.query::<u64, _>(probes).await.unwrap() {
+        root.query_drop(format!("KILL {id}")).await.unwrap();
+    }
+    let shut = |metrics: &Metrics| {
+        let counted = metrics.value("sluice_replica_counted", &[("server", &*server)]);
+        lag(metrics, "") > Some(4.5) && counted.is_some_and(|it| is(it, 1.0)) && !is_open(metrics)
+    };
+    sluice.wait_for_metrics("its lag counts and grows", SOON, shut).await.unwrap();
+    let ready = sluice.http_get("/readyz").await.unwrap().body;
+    let told = format!("replica {server}: it refuses its probe: error 1040");
+    assert!(ready.contains(&told), "{ready}");
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    assert!(page.contains("raise max_connections"), "{page}");
+
+    root.query_drop("SET GLOBAL max_connections = DEFAULT").await.unwrap();
+    root.query_drop("START REPLICA SQL_THREAD").await.unwrap();
+    wait_for_state(sluice, &server, "counted").await;
+    sluice.wait_for_metrics("the gate opens", SOON, is_open).await.unwrap();
 }
