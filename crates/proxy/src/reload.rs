@@ -6,8 +6,8 @@
 //! one), the content is compared every half second besides.
 //!
 //! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
-//! that half of a file being saved is seldom looked at, and not while the watch shows that somebody
-//! has begun to write it and has not closed it, for five seconds at most. A file with faults changes
+//! that half of a file being saved is seldom looked at, and not while the watch shows, before or behind
+//! the readings, that somebody has begun to write it and has not closed it, for five seconds at most. A file with faults changes
 //! nothing: what is in force stays, the faults are logged with their lines,
 //! `sluice_config_last_reload_successful` is 0, and the next save is a new chance. Reading and
 //! checking run on a thread of their own, so that 10,000 rules hold nobody up.
@@ -19,7 +19,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use policy::{Change, Config, Edit, Fault, FixedKey, UnixTime};
 use tokio::sync::Notify;
@@ -139,6 +139,7 @@ impl ConfigWatcher {
             in_force: loaded.clone(),
             seen: loaded.content.clone(),
             telemetry,
+            writing: Arc::default(),
             apply,
         };
         let now = Arc::new(Notify::new());
@@ -166,6 +167,7 @@ struct Reloader<A> {
     /// What was looked at last, good or not.
     seen: FileContent,
     telemetry: Arc<Telemetry>,
+    writing: Arc<Writing>,
     apply: A,
 }
 
@@ -181,8 +183,7 @@ enum Prompt {
 impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
     async fn run(mut self, now: Arc<Notify>) {
         let changed = Arc::new(Notify::new());
-        let writing = Arc::new(Writing::default());
-        let watch = watch(&self.path, changed.clone(), writing.clone());
+        let watch = watch(&self.path, changed.clone(), self.writing.clone());
         if let Err(error) = &watch {
             tracing::warn!(
                 file = %self.path.display(), %error,
@@ -197,14 +198,24 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
                 () = changed.notified() => Prompt::Change,
                 _ = poll.tick() => Prompt::Change,
             };
-            if prompt == Prompt::Request || !writing.goes_on() {
+            if !self.is_half(prompt) {
                 self.look(prompt).await;
             }
         }
     }
 
+    /// Whether what a change leads to may be half of what is being saved; its end is a change too.
+    fn is_half(&self, prompt: Prompt) -> bool {
+        prompt == Prompt::Change && self.writing.goes_on(Instant::now())
+    }
+
     async fn look(&mut self, prompt: Prompt) {
         let Some(content) = self.settled().await else { return };
+        // It may have been begun since.
+        if self.is_half(prompt) {
+            return;
+        }
+        self.writing.is_read();
         if content == self.seen && prompt == Prompt::Change {
             return;
         }

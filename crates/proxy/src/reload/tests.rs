@@ -2,8 +2,9 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
 
+use notify::EventKind;
+use notify::event::{AccessKind, AccessMode, DataChange, ModifyKind};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -237,6 +238,51 @@ async fn a_file_that_somebody_still_writes_is_waited_for() {
     drop(file);
     assert_eq!(watched.next().await, "third");
 }
+
+/// Two readings agreed on half of a file whose writing had begun between the look at the watch and the
+/// first of them: now and then what stood so far was in force for a moment.
+#[tokio::test]
+async fn what_is_begun_behind_the_look_at_the_watch_is_not_taken() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let loaded = load(&path).unwrap();
+    let mut reloader = Reloader {
+        path: path.clone(),
+        in_force: loaded.clone(),
+        seen: loaded.content,
+        telemetry: Telemetry::new(TelemetryConfig { max_apps: 10 }),
+        writing: Arc::default(),
+        apply: |_: &Arc<Config>| Ok(()),
+    };
+    fs::write(&path, text("half")).unwrap();
+    reloader.writing.note(WRITTEN, Instant::now());
+    reloader.look(Prompt::Change).await;
+    assert_eq!(*reloader.in_force.content.text(), text("first"));
+    reloader.writing.note(CLOSED, Instant::now());
+    reloader.look(Prompt::Change).await;
+    assert_eq!(*reloader.in_force.content.text(), text("half"));
+}
+
+#[test]
+fn who_opens_the_file_again_and_again_holds_it_up_for_five_seconds() {
+    let writing = Writing::default();
+    let begun = Instant::now();
+    let at = |millis| begun + Duration::from_millis(millis);
+    let rewrite = |millis| {
+        writing.note(CLOSED, at(millis));
+        writing.note(WRITTEN, at(millis));
+        writing.goes_on(at(millis))
+    };
+    assert!((0..5_000).step_by(100).all(rewrite));
+    assert!(!rewrite(5_000) && !rewrite(5_100));
+    writing.is_read();
+    assert!(rewrite(5_200), "the next one is waited for again");
+    assert!(!writing.goes_on(at(10_200)), "it is kept open");
+}
+
+const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
 
 #[test]
 fn faults_are_lines_with_file_line_and_path() {

@@ -12,27 +12,42 @@ use tokio::sync::Notify;
 /// How long a file that is being written is waited for: whoever keeps it open has saved it by then.
 const WRITING_MAX: Duration = Duration::from_secs(5);
 
-/// Since when somebody writes the file in place.
+/// Whether somebody writes the file in place.
 #[derive(Debug, Default)]
-pub(super) struct Writing(Mutex<Option<Instant>>);
+pub(super) struct Writing(Mutex<Since>);
+
+#[derive(Debug, Default)]
+struct Since {
+    /// It has been begun, and not closed.
+    writing: Option<Instant>,
+    /// The first time since the last reading that was taken that one was not.
+    put_off: Option<Instant>,
+}
 
 impl Writing {
-    /// Whether what is in the file may be half of what it is to be.
-    pub(super) fn goes_on(&self) -> bool {
-        let since = *self.0.lock();
-        since.is_some_and(|since| since.elapsed() < WRITING_MAX)
+    /// Whether what is in the file may be half of what it is to be, and is waited for: somebody who
+    /// opens it again and again must not keep it from being read for ever.
+    pub(super) fn goes_on(&self, now: Instant) -> bool {
+        let Since { writing, put_off } = &mut *self.0.lock();
+        let lately = |since: Instant| now.saturating_duration_since(since) < WRITING_MAX;
+        writing.is_some_and(lately) && lately(*put_off.get_or_insert(now))
     }
 
-    fn note(&self, kind: EventKind) {
-        let mut since = self.0.lock();
+    /// A reading has been taken for the file.
+    pub(super) fn is_read(&self) {
+        self.0.lock().put_off = None;
+    }
+
+    pub(super) fn note(&self, kind: EventKind, now: Instant) {
+        let Since { writing, .. } = &mut *self.0.lock();
         match kind {
             EventKind::Modify(ModifyKind::Data(_)) => {
-                since.get_or_insert_with(Instant::now);
+                writing.get_or_insert(now);
             }
             EventKind::Access(AccessKind::Close(AccessMode::Write))
             | EventKind::Modify(ModifyKind::Name(_))
             | EventKind::Create(_)
-            | EventKind::Remove(_) => *since = None,
+            | EventKind::Remove(_) => *writing = None,
             EventKind::Any | EventKind::Access(_) | EventKind::Modify(_) | EventKind::Other => {}
         }
     }
@@ -50,7 +65,7 @@ pub(super) fn watch(
         if let Ok(event) = &event {
             let is_ours = |path: &PathBuf| path.file_name() == name.as_deref();
             if event.paths.iter().any(is_ours) {
-                writing.note(event.kind);
+                writing.note(event.kind, Instant::now());
             }
             if is_reading(event.kind) {
                 return;
