@@ -435,6 +435,7 @@ fn probe_error(error: Error, server: &str) -> ProbeError {
             ProbeError::Unencrypted(error.to_string())
         }
         Error::Io(IoError::Io(error)) => ProbeError::Lost(unreached::why(&error, server)),
+        Error::Driver(DriverError::ConnectionClosed) => ProbeError::Lost(unreached::closed(server)),
         // MySQL asks for a plugin by chance where there is no such account, so that nobody can tell
         // the names that it has.
         Error::Driver(DriverError::UnknownAuthPlugin { name }) => ProbeError::Unusable(format!(

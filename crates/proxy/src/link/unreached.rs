@@ -17,8 +17,9 @@ pub(crate) fn why(error: &io::Error, server: &str) -> String {
             format!("there is no way to {server}: {error}")
         }
         ErrorKind::TimedOut => format!("{server} does not answer: {error}"),
-        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-            format!("{server} has closed the connection: {error}")
+        ErrorKind::UnexpectedEof => closed(server),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+            format!("{}: {error}", closed(server))
         }
         _ if error.to_string().contains("lookup address") => {
             format!("the name in {server} leads to no address: {error}")
@@ -27,9 +28,21 @@ pub(crate) fn why(error: &io::Error, server: &str) -> String {
     }
 }
 
+/// The library's words for it are about TLS, and where to read about its close_notify.
+pub(crate) fn closed(server: &str) -> String {
+    format!("{server} has closed the connection")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_that_was_killed_is_told_without_the_librarys_manual() {
+        let message = "peer closed connection without sending TLS close_notify: https://docs.rs/";
+        let killed = io::Error::new(ErrorKind::UnexpectedEof, message);
+        assert_eq!(why(&killed, "db1:3306"), "db1:3306 has closed the connection");
+    }
 
     #[test]
     fn a_port_where_nobody_listens_is_named() {
