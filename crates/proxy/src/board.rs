@@ -410,8 +410,8 @@ impl ProbeBoard {
         let Observations { lag, replicas, news, .. } = &mut *seen;
         let (Some(tracker), Some(key)) = (lag, replicas.get(server)) else { return };
         let news = news.entry(server.clone()).or_default();
-        let thread = match &status {
-            ReplicationStatus::Stopped(how) => {
+        let thread = match status.stopped() {
+            Some(how) => {
                 let before = news.stopped.take().filter(|stopped| stopped.until.is_none());
                 let counts = tracker.replica(now, *key).is_some_and(|view| view.counts);
                 news.stopped = Some(StoppedOnce {
@@ -422,7 +422,7 @@ impl ProbeBoard {
                 });
                 Some(how.thread)
             }
-            ReplicationStatus::Unasked | ReplicationStatus::Runs | ReplicationStatus::Untold(_) => {
+            None => {
                 if let Some(StoppedOnce { until: until @ None, .. }) = &mut news.stopped {
                     *until = Some(now);
                 }

@@ -127,6 +127,8 @@ pub enum ReplicationStatus {
     Unasked,
     /// Nothing is stopped.
     Runs,
+    /// Nothing is stopped, and a thread of it is in this state: something of its server holds it.
+    Held(&'static str),
     /// Part of it is stopped.
     Stopped(StoppedReplication),
     /// It does not say: the account may not ask, or it is no replica.
@@ -136,9 +138,14 @@ pub enum ReplicationStatus {
 impl ReplicationStatus {
     /// The error that stopped it; 0 when somebody did.
     pub(crate) fn code(&self) -> Option<u32> {
+        self.stopped().map(|stopped| stopped.code)
+    }
+
+    /// What of it is stopped, and how.
+    pub(super) fn stopped(&self) -> Option<&StoppedReplication> {
         match self {
-            Self::Stopped(stopped) => Some(stopped.code),
-            Self::Unasked | Self::Runs | Self::Untold(_) => None,
+            Self::Stopped(stopped) => Some(stopped),
+            Self::Unasked | Self::Runs | Self::Held(_) | Self::Untold(_) => None,
         }
     }
 }
@@ -260,9 +267,12 @@ impl ReplicaReading {
             (_, ReplicationStatus::Untold(error), _) => {
                 Some(format!("it does not tell its replication: {error}"))
             }
-            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, Some(error)) => {
-                Some(error.to_string())
-            }
+            (
+                _,
+                ReplicationStatus::Unasked | ReplicationStatus::Runs | ReplicationStatus::Held(_),
+                Some(error),
+            ) => Some(error.to_string()),
+            (_, ReplicationStatus::Held(state), None) => Some(format!("{HELD_IN}{state}")),
             (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, None) => self
                 .left_out()
                 .or_else(|| (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())),
@@ -296,12 +306,7 @@ impl ReplicaReading {
     pub fn advice(&self) -> &'static str {
         match self.view.state {
             ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped => {
-                match &self.replication {
-                    ReplicationStatus::Stopped(stopped) => stopped.advice(),
-                    ReplicationStatus::Unasked
-                    | ReplicationStatus::Runs
-                    | ReplicationStatus::Untold(_) => STOPPED_BY_HAND,
-                }
+                self.replication.stopped().map_or(STOPPED_BY_HAND, StoppedReplication::advice)
             }
             ReplicaState::Counted
             | ReplicaState::Unreachable
@@ -312,8 +317,10 @@ impl ReplicaReading {
                 ReplicationStatus::Untold(error) if error.code().is_some_and(is_denial) => {
                     MAY_NOT_ASK
                 }
+                ReplicationStatus::Held(_) if self.error.is_none() => HELD,
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
+                | ReplicationStatus::Held(_)
                 | ReplicationStatus::Stopped(_)
                 | ReplicationStatus::Untold(_) => {
                     let account = self.error.as_ref().and_then(ProbeError::login_advice);
@@ -348,6 +355,7 @@ impl ReplicaReading {
             (_, _, Some(error)) if self.refuses() => format!("it {}", error.sentence()),
             (_, _, Some(error)) => error.to_string(),
             (ReplicaState::NoData, _, None) => self.unwritten.clone()?,
+            (_, ReplicationStatus::Held(state), None) => format!("{HELD_IN}{state}"),
             // It is nobody's replica.
             (_, ReplicationStatus::Untold(error @ ProbeError::Unusable(_)), None) => {
                 error.to_string()
@@ -360,6 +368,12 @@ impl ReplicaReading {
     /// Whether it answers its probe with errors, or cannot be asked.
     pub fn refuses(&self) -> bool {
         self.error.as_ref().is_some_and(ProbeError::is_refusal)
+    }
+
+    /// Whether its lag is over its threshold while something of its server holds its replication.
+    pub fn is_held(&self) -> bool {
+        matches!(self.replication, ReplicationStatus::Held(_))
+            && self.view.lag.is_some_and(|lag| lag >= self.view.threshold)
     }
 
     /// Whether its state is that its replication is stopped.
@@ -375,6 +389,11 @@ impl ReplicaReading {
         }
     }
 }
+
+const HELD_IN: &str = "its replication is held: ";
+
+const HELD: &str = "on that server end the session that holds the lock (a backup, FLUSH TABLES WITH \
+    READ LOCK, a transaction in front of a DDL), or free space on its disk";
 
 const STOPPED_BY_HAND: &str = "on that server: START REPLICA (before MySQL 8.0.22 and MariaDB \
     10.5: START SLAVE). To go on without it, take it out of the cluster's replicas in the file";

@@ -61,7 +61,10 @@ pub(super) async fn watch_status(target: ProbeTarget) {
     let mut link = target.link(PROBE_TIMEOUT);
     loop {
         rhythm.beat().await;
-        let answer = dialect.ask(&mut link, &target.site.cluster.probes).await;
+        let mut answer = dialect.ask(&mut link, &target.site.cluster.probes).await;
+        if let Ok(told) = &mut answer {
+            told.ask_what_it_waits_for(&mut link).await;
+        }
         health.note(&answer);
         note_replication(&target, &answer);
         target.site.publish_lag();
@@ -172,13 +175,17 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
     let cluster = &target.site.cluster;
     let now = cluster.now();
     let status = match answer {
-        Ok(Replication { delay, stopped, .. }) => {
+        Ok(Replication { delay, stopped, waits, .. }) => {
             let delayed = *delay > Duration::ZERO;
             cluster.probes.on_replica(&target.server, |tracker, key| {
                 tracker.handle_replica_delayed_on_purpose(now, key, delayed);
             });
             cluster.probes.delay_said(&target.server, *delay);
-            stopped.clone().map_or(ReplicationStatus::Runs, ReplicationStatus::Stopped)
+            match (stopped, waits) {
+                (Some(stopped), _) => ReplicationStatus::Stopped(stopped.clone()),
+                (None, Some(state)) => ReplicationStatus::Held(state),
+                (None, None) => ReplicationStatus::Runs,
+            }
         }
         // Nothing new: the question may wait behind a STOP REPLICA.
         Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::NoPassword(_)) => return,

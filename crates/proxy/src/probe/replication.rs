@@ -23,9 +23,30 @@ pub(super) struct Replication {
     pub(super) behind: Option<Duration>,
     /// What of it is stopped.
     pub(super) stopped: Option<StoppedReplication>,
+    /// What it waits for besides work.
+    pub(super) waits: Option<&'static str>,
     /// It is a member of a group, which tells no `behind`.
     pub(super) is_member: bool,
 }
+
+/// The states of a thread that is held by its server's locks or disk. (Manual, "Replication SQL Thread
+/// States", "General Thread States")
+const HELD: [&str; 8] = [
+    "Waiting for global read lock",
+    "Waiting for commit lock",
+    // MariaDB's FLUSH TABLES WITH READ LOCK
+    "Waiting for backup lock",
+    "Waiting for table metadata lock",
+    "Waiting for disk space",
+    "Waiting for someone to free space",
+    "Waiting for the replica SQL thread to free enough relay log space",
+    "Waiting for the slave SQL thread to free enough relay log space",
+];
+
+/// The states of all threads of replication: a channel tells that of its coordinator, and it is a worker
+/// that waits.
+const STATES: &str =
+    "SELECT STATE FROM information_schema.PROCESSLIST WHERE USER = 'system user' LIMIT 1000";
 
 /// How this server is asked: the first of these that it knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,12 +106,21 @@ impl Dialect {
 }
 
 impl Replication {
+    /// Asks what it waits for, where it runs and is behind all the same.
+    pub(super) async fn ask_what_it_waits_for(&mut self, replica: &mut Link) {
+        let is_behind = self.behind.is_some_and(|behind| behind > Duration::ZERO);
+        if is_behind && self.stopped.is_none() && self.waits.is_none() {
+            let rows = replica.rows(STATES).await.unwrap_or_default();
+            self.waits = rows.iter().find_map(|row| held(row, &["STATE"]));
+        }
+    }
+
     fn of_member(member: Member) -> Self {
         let stopped = match member {
             Member::Online => None,
             Member::Stopped(stopped) => Some(stopped),
         };
-        Self { delay: Duration::ZERO, behind: None, stopped, is_member: true }
+        Self { delay: Duration::ZERO, behind: None, stopped, waits: None, is_member: true }
     }
 }
 
@@ -114,10 +144,17 @@ impl ChannelStatus {
                 delay: Duration::from_secs(delay),
                 behind: behind.and_then(number).map(Duration::from_secs),
                 stopped: if is_of_a_group { None } else { stopped(row, &name) },
+                waits: held(row, &["Replica_SQL_Running_State", "Slave_SQL_Running_State"])
+                    .or_else(|| held(row, &["Replica_IO_State", "Slave_IO_State"])),
                 is_member: false,
             },
         }
     }
+}
+
+fn held(row: &Row, names: &[&str]) -> Option<&'static str> {
+    let state = text(row, names)?;
+    HELD.into_iter().find(|held| *held == state)
 }
 
 /// The channels by which the primary's writes come: its own, or all if none names it.
@@ -180,6 +217,7 @@ fn slowest(channels: Vec<Replication>) -> Option<Replication> {
             (Some(a), Some(b)) if a.code == 0 && b.code != 0 => Some(b),
             (a, b) => a.or(b),
         },
+        waits: a.waits.or(b.waits),
         is_member: a.is_member || b.is_member,
     })
 }
@@ -195,6 +233,7 @@ mod tests {
             delay: Duration::from_secs(delay),
             behind,
             stopped: None,
+            waits: None,
             is_member: false,
         };
         assert_eq!(slowest(vec![]), None);
@@ -212,6 +251,7 @@ mod tests {
                 delay: Duration::from_secs(seconds),
                 behind: None,
                 stopped,
+                waits: None,
                 is_member: false,
             },
         };
@@ -242,6 +282,7 @@ mod tests {
                 delay: Duration::ZERO,
                 behind: None,
                 stopped: Some(how),
+                waits: None,
                 is_member: false,
             }
         };

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use integration::replica::Lag;
 use integration::scenario::{is, numbers, wait_until};
+use integration::server::Flavour;
 use integration::sluice::{Metrics, SluiceProcess};
 use integration::topology::Topology;
 use mysql_async::prelude::Queryable as _;
@@ -40,6 +42,25 @@ pub(super) async fn where_nobody_may_write_no_heartbeat_is(
     servers.primary.run_sql(&["SET GLOBAL read_only = 0"]).await.unwrap();
     let goes_on = || async { Ok(numbers(&servers.primary, beats).await? > last) };
     wait_until("it goes on", SOON, goes_on).await.unwrap();
+}
+
+/// Of somebody's global read lock there its lag said nothing.
+pub(super) async fn what_holds_a_replica_is_told(servers: &mut Topology, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first_mut().unwrap();
+    let server = replica.addr().to_string();
+    let lock = match replica.server().flavour() {
+        Flavour::MySql => "global read lock",
+        Flavour::MariaDb => "backup lock",
+    };
+    let told = format!("replica {server}: its replication is held: Waiting for {lock}");
+    let is_told = || async { Ok(sluice.http_get("/readyz").await?.body.contains(&told)) };
+    replica.lag_start(Lag::GlobalReadLock).await.unwrap();
+    wait_until("it is told", SOON, is_told).await.unwrap();
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    assert!(page.contains("end the session that holds the lock"), "{page}");
+    replica.lag_stop().await.unwrap();
+    sluice.wait_for_metrics("the gate opens", SOON, is_open).await.unwrap();
+    assert!(!is_told().await.unwrap());
 }
 
 /// It is at its `max_connections`, and its applier stands. It was left out after three seconds, like one
