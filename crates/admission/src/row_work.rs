@@ -266,18 +266,21 @@ impl RowWork {
         self.accounts.values().any(|account| (account.factor - 1.0).abs() > 0.0)
     }
 
-    /// What a row would cost, in rows of the mean, if all kinds of rows came in equal numbers, and 1 at least. Who has
-    /// factors evens out the work, and cheap rows are most of all; a rate found at that is so many times what there
-    /// is for those who go by rows, as without the factors all do.
+    /// What a row would cost, in rows of the mean, if all kinds of rows came in equal numbers, each in transactions as
+    /// large as it has, and 1 at least. Who knows prices evens out the work, and cheap rows are most of all; a rate found
+    /// at that is so many times what there is for those who go by rows, as without prices all do.
     pub(crate) fn evenly(&self) -> f64 {
-        let work = |of: &Account| of.rows * of.factor;
+        let price = self.price(None);
+        let work = |of: &Account| {
+            of.rows * price.per_row * of.factor + of.transactions * price.per_transaction
+        };
         let largest = self.accounts.values().map(work).fold(0.0, f64::max);
         let counts = |of: &&Account| work(of) >= NOTABLE * largest;
         let (sum, number) = self
             .accounts
             .values()
             .filter(counts)
-            .fold((0.0, 0.0), |(sum, number), of| (sum + of.factor, number + 1.0));
+            .fold((0.0, 0.0), |(sum, number), of| (sum + work(of) / of.rows, number + 1.0));
         if number > 0.0 { f64::max(sum / number, 1.0) } else { 1.0 }
     }
 

@@ -63,7 +63,7 @@ impl AtTransactions {
 const PART_MAX: f64 = 0.98;
 
 /// Of the difference to what was found, in one block.
-const NEWEST: f64 = 0.2;
+const NEWEST: f64 = 0.5;
 
 /// What of the work for all that is told goes by transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

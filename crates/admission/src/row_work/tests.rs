@@ -294,6 +294,8 @@ fn a_transaction_has_a_price_whatever_it_writes() {
     assert!((70.0..120.0).contains(&ratio), "{ratio} rows");
     assert_eq!(price.rows_for(price.of(7.0)).round(), 7.0);
     assert!((rate - 1.0).abs() < 1e-6, "the mix has not changed: {rate}");
+    let in_equal_numbers = f64::midpoint(price.of(100.0) / 100.0, price.of(1.0));
+    assert!((lab.work.evenly() / in_equal_numbers - 1.0).abs() < 0.05, "{price:?}");
     // Bulks end. What singles cost stays what it was, in rows of a mean that is dearer.
     for n in 0..6_000_u32 {
         (0..10).for_each(|_| lab.work.told(Some(CHEAP), 1.0));
