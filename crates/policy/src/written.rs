@@ -41,9 +41,7 @@ pub fn written(text: &[u8], mode: LexMode, schema: &[u8]) -> Option<Written> {
 fn may_update(text: &[u8]) -> bool {
     const WORD: &[u8] = b"DUPLICATE";
     let (_, end) = text.split_at(text.len().saturating_sub(END_LEN));
-    let word_at = |at: usize| end.get(at..).and_then(|rest| rest.get(..WORD.len()));
-    memchr::memchr2_iter(b'D', b'd', end)
-        .any(|at| word_at(at).is_some_and(|part| part.eq_ignore_ascii_case(WORD)))
+    end.windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD))
 }
 
 /// So much of a text is looked at, in bytes.
