@@ -221,8 +221,7 @@ impl RowWork {
         sum.transactions += 1.0;
     }
 
-    /// The appliers of a replica were looked at.
-    /// By how much a row of the mean is dearer than before.
+    /// The appliers of a replica were looked at. By how much a row of the mean is dearer than before.
     pub(crate) fn looked(&mut self, now: MonoTime, behind: Behind, seen: &Appliers<'_>) -> f64 {
         let began = *self.block_began.get_or_insert(now);
         self.looked_at = now;
