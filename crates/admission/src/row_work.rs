@@ -221,8 +221,13 @@ impl RowWork {
         sum.transactions += 1.0;
     }
 
-    /// The appliers of a replica were looked at. By how much a row of the mean is dearer than before.
-    pub(crate) fn looked(&mut self, now: MonoTime, behind: Behind, seen: &Appliers<'_>) -> f64 {
+    /// The appliers of a replica were looked at. By how much a row of the mean is dearer than before, where that may be.
+    pub(crate) fn looked(
+        &mut self,
+        now: MonoTime,
+        behind: Behind,
+        seen: &Appliers<'_>,
+    ) -> Option<f64> {
         let began = *self.block_began.get_or_insert(now);
         self.looked_at = now;
         // Where commits keep their order, who is alone at work holds up all others: it is one moment of the
@@ -232,12 +237,12 @@ impl RowWork {
         for applying in seen.busy {
             self.meet(applying, part);
         }
-        if now.saturating_since(began) >= BLOCK {
-            self.block_began = Some(now);
-            self.note_standing(behind, now.saturating_since(began));
-            return self.end_block(now, behind.lag);
+        if now.saturating_since(began) < BLOCK {
+            return None;
         }
-        1.0
+        self.block_began = Some(now);
+        self.note_standing(behind, now.saturating_since(began));
+        self.end_block(now, behind.lag)
     }
 
     /// So many rows were applied of late, whoever wrote them. Only of what was told is it kept.
@@ -333,7 +338,7 @@ impl RowWork {
         self.between = 0.0;
     }
 
-    fn end_block(&mut self, now: MonoTime, lag: Duration) -> f64 {
+    fn end_block(&mut self, now: MonoTime, lag: Duration) -> Option<f64> {
         self.blocks = self.blocks.saturating_add(1);
         self.waiting.push_back((now, std::mem::take(&mut self.told)));
         let mut told: Told = BTreeMap::new();
@@ -428,14 +433,15 @@ impl RowWork {
     }
 
     /// What is done for transactions, and what for rows, of all that looks can tell of. By how much a row of the mean is
-    /// dearer than before.
-    fn weigh_transactions(&mut self, told: &Told) -> f64 {
+    /// dearer than before, where transactions have a price.
+    fn weigh_transactions(&mut self, told: &Told) -> Option<f64> {
         self.all.forget();
         told.values().for_each(|sum| self.all.add(*sum));
         if self.all.transactions < ROWS_MIN {
-            return 1.0;
+            return None;
         }
         let rows_each = self.all.rows / self.all.transactions;
+        let is_priced = self.by_transaction.is_known();
         let dearer = self.by_transaction.come_with(rows_each);
         if self.blocks >= BLOCKS_MIN && self.looks() >= LOOKS_MIN {
             let met = self.accounts.values().filter(|account| account.is_met());
@@ -448,7 +454,7 @@ impl RowWork {
             let by_rows = at_rows / self.totals.rows.max(ROWS_MIN);
             self.by_transaction.approach(by_transactions / (by_transactions + by_rows));
         }
-        dearer
+        is_priced.then_some(dearer)
     }
 
     /// What is known, whoever costs most in all first.

@@ -54,7 +54,7 @@ impl Controller {
             let lag = Duration::try_from_secs_f64(lag.unwrap_or(0.0)).unwrap_or_default();
             let applies_for = self.pace.as_ref().map_or(Duration::ZERO, Pace::applies_for);
             let dearer = self.row_work.looked(now, Behind { lag, applies_for }, seen);
-            if let Some(pace) = &mut self.pace {
+            if let (Some(pace), Some(dearer)) = (&mut self.pace, dearer) {
                 pace.scale(1.0 / dearer);
             }
         }

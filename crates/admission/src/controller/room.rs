@@ -200,9 +200,10 @@ impl Controller {
 
     /// The account of a statement that is admitted now.
     pub(super) fn account(&mut self, now: MonoTime, request: &Request, shared: f64) -> Account {
-        let expected = self.expected_rows(request);
+        let rows = self.average_rows(request);
+        let expected = rows.max(COST_MIN);
         let price = self.row_work.price(request.written);
-        let cost = self.expected(request);
+        let cost = price.of_a_turn(rows);
         let charged = Cost::of(cost, self.known(request));
         let is_new = self.costs.begin(request.digest, request.app);
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);

@@ -1,10 +1,10 @@
 //! What is expected of digests and apps, known and new.
 
-use crate::row_work::Price;
 use std::time::Duration;
 
 use super::*;
 use crate::request::Lane;
+use crate::row_work::Price;
 use crate::{GateKey, IdentityKey, RuleKey};
 
 const APP: AppKey = AppKey(1);

@@ -41,7 +41,7 @@ impl Lab {
         let behind = Behind { lag: self.lag, applies_for: self.applies_for };
         let dearer = self.work.looked(self.now, behind, &seen);
         self.now = self.now.saturating_add(Duration::from_millis(100));
-        dearer
+        dearer.unwrap_or(1.0)
     }
 
     /// Both told so many rows in each tenth of a second; of ten looks so many meet the dear one.

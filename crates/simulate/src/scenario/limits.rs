@@ -61,6 +61,7 @@ pub(super) const SLOTS_MAX: f64 = 1_024.0;
 pub(super) const PROXIES_MAX: u32 = 64;
 /// The dearest row: more is a statement of its own.
 pub(super) const APPLY_COST_MAX: f64 = 1e6;
+/// The dearest commit.
 pub(super) const COMMIT_COST_MAX: f64 = 1e6;
 /// Most steps, windows or restarts in one list: it is gone through at each look.
 pub(super) const LIST_MAX: usize = 1_000;
