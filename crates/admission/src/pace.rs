@@ -58,7 +58,9 @@
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
 //! sample is the truth. (A lower sample is, if the queue is more than half of what a usual large
 //! statement takes, or a quarter of q*: the one that is being applied stands behind nothing, and
-//! while the rate is found work of seconds ago is acknowledged, at the rate of then.) Time in which
+//! while the rate is found work of seconds ago is acknowledged, at the rate of then.) Where transactions
+//! of seconds run, chance says how much commits in the time of a sample: higher and lower ones are
+//! followed alike there, with 3.5 s, once the rate was found (`flow::follow`). Time in which
 //! the replica had nothing of ours does not count: between large statements that go one at a time it
 //! waits for us (`flow::busy`). A sample spans four of the usual large statements: while one is
 //! applied nobody else's writes are, so that a second of it tells of more than is ours. R follows a

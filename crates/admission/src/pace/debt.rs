@@ -8,7 +8,9 @@
 //!
 //! A debt is owed to those who want the replica. While no queue stands there, it is paid
 //! [`PAID_IDLE`] times as fast: else the replica is idle as long as all are in debt. At what all
-//! have together instead, a moment between two large statements paid for most of one.
+//! have together instead, a moment between two large statements paid for most of one. Where most of the
+//! way is work at the primary a replica without a queue is not idle for long: what was let in seconds ago
+//! is about to commit, and what is let in twice as fast comes seconds later, as a queue with a hole behind it.
 
 use std::time::Duration;
 
@@ -35,7 +37,9 @@ impl Pace {
         let aim = self.aim();
         match aim.others {
             Some(others) if self.flows_that_count().all(|flow| flow.is_idle(&aim)) => {
-                (per_s + others).min(PAID_IDLE * per_s)
+                let seen = aim.heartbeat + aim.looking;
+                let faster = (PAID_IDLE - 1.0) * seen / (seen + aim.service);
+                (per_s + others).min((1.0 + faster) * per_s)
             }
             Some(_) | None => per_s,
         }

@@ -5,6 +5,7 @@ mod beside;
 mod blind;
 mod busy;
 mod falling;
+mod follow;
 mod found;
 mod growth;
 mod in_turn;
@@ -35,9 +36,6 @@ const BRAKE: f64 = 3.0;
 
 /// The pace does not fall below this part of the rate before the gate shuts.
 const PACE_MIN: f64 = 0.1;
-
-/// How fast the rate follows a lower sample, in seconds.
-pub(super) const DOWN: f64 = 3.5;
 
 /// Samples are taken over so many heartbeats, so many times what a usual large statement takes, and
 /// at least this many seconds.
@@ -410,26 +408,6 @@ impl Flow {
         }
     }
 
-    /// A sample of the delivery rate, and what it is of the time in which the replica had work of
-    /// ours. While a queue stands and more would have come, the replica is the bottleneck and the
-    /// latter `is_true`; else the sample is a lower bound.
-    fn follow(&mut self, (sample, busy): (f64, f64), since: f64, is_true: bool, aim: &Aim) {
-        let left = (-since / DOWN).exp();
-        if sample > self.rate && aim.others.is_some() {
-            // Beside others it is as often luck as it is more that the replica can.
-            self.rate += (1.0 - left) * (sample.min(self.rate * STEP_UP) - self.rate);
-            self.measured = true;
-        } else if sample > self.rate {
-            self.rate = sample.min(self.rate * STEP_UP).min(RATE_MAX);
-            self.measured = true;
-        } else if is_true && sample > 0.0 {
-            let higher = self.rate + (1.0 - left) * (busy - self.rate);
-            self.rate = if busy > self.rate { higher } else { busy.max(self.rate * left) };
-            self.rate = self.rate.max(RATE_MIN);
-            self.measured = true;
-        }
-    }
-
     /// Seconds of the lag that are a queue.
     fn queue(&self, aim: &Aim) -> f64 {
         (self.lag - self.standing(aim)).max(0.0)
@@ -464,9 +442,6 @@ const RUNS_LONG: f64 = 2.0;
 
 /// A sample spans at least this part of a heartbeat interval.
 const SPAN_MIN: f64 = 0.8;
-
-/// A single sample raises the rate at most so many times.
-const STEP_UP: f64 = 1.5;
 
 /// What acknowledging takes at most.
 fn acknowledging(aim: &Aim) -> f64 {
