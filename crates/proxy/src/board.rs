@@ -13,6 +13,7 @@ mod reach;
 mod renamed;
 mod replication;
 mod sightings;
+mod stopped;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use policy::{ReplicaBook, Signal};
 use self::listed::Listed;
 use self::order::OrderMemory;
 use self::reach::Contacts;
+use self::stopped::StoppedOnce;
 use self::tables::TableNames;
 use crate::link::OwnLinks;
 use crate::probe::{BypassMemory, GtidSet};
@@ -37,8 +39,9 @@ pub use self::bypass::{BypassReading, BypassUser};
 pub use self::error::{Contact, ProbeError};
 pub use self::order::CommitOrder;
 pub use self::reach::{LATELY, Reachability};
-pub use self::replication::{Hindrance, ReplicaReading, ReplicationStatus, StoppedReplication};
+pub use self::replication::{Hindrance, ReplicaReading, ReplicationStatus};
 pub(crate) use self::sightings::{Birth, IsAt, Sightings};
+pub use self::stopped::StoppedReplication;
 
 /// What the probes of one cluster have seen.
 #[derive(Debug)]
@@ -99,17 +102,6 @@ struct ReplicaNews {
     order: CommitOrder,
     /// How its replication is stopped, or was last.
     stopped: Option<StoppedOnce>,
-}
-
-/// Replication that is or was stopped.
-#[derive(Debug, Clone)]
-struct StoppedOnce {
-    how: StoppedReplication,
-    since: MonoTime,
-    /// None: it still is.
-    until: Option<MonoTime>,
-    /// The replica counted meanwhile, so that its lag kept others waiting.
-    counted: bool,
 }
 
 /// The last that was heard from the primary.
@@ -220,37 +212,6 @@ impl ProbeBoard {
             (replica.server, up)
         });
         std::iter::once((primary.clone(), primary_up)).chain(replicas).collect()
-    }
-
-    /// In words: the replica that counted while its replication was stopped, for at least this long
-    /// after `since`. The one with the most lag, if there are several; one that still is stopped
-    /// comes first.
-    pub fn stopped_since(
-        &self,
-        now: MonoTime,
-        since: MonoTime,
-        at_least: Duration,
-    ) -> Option<String> {
-        let replicas = self.replicas(now);
-        let seen = self.seen.lock();
-        let stopped = replicas.iter().filter_map(|replica| {
-            let stopped = seen.news.get(&replica.server)?.stopped.as_ref()?;
-            let StoppedOnce { how, until, .. } = stopped;
-            let lasted = until.unwrap_or(now).saturating_since(stopped.since.max(since));
-            if !stopped.counted || lasted < at_least {
-                return None;
-            }
-            let server = &replica.server;
-            let text = match until {
-                None => format!("replica {server}: {how}"),
-                Some(until) => {
-                    let ago = now.saturating_since(*until).as_secs();
-                    format!("replica {server}, until {ago} s ago: {how}")
-                }
-            };
-            Some((until.is_none(), replica.view.lag, text))
-        });
-        stopped.max_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1))).map(|(_, _, text)| text)
     }
 
     /// The other signals, server by server.
@@ -397,40 +358,6 @@ impl ProbeBoard {
     /// The newest heartbeat up to `shown` with all before it among what a replica has executed.
     pub(crate) fn acknowledged(&self, shown: u64, executed: &GtidSet) -> Option<u64> {
         self.seen.lock().order.acknowledged(shown, executed)
-    }
-
-    /// What a replica's server says of its replication.
-    pub(crate) fn replication_said(
-        &self,
-        server: &Arc<str>,
-        status: ReplicationStatus,
-        now: MonoTime,
-    ) {
-        let mut seen = self.seen.lock();
-        let Observations { lag, replicas, news, .. } = &mut *seen;
-        let (Some(tracker), Some(key)) = (lag, replicas.get(server)) else { return };
-        let news = news.entry(server.clone()).or_default();
-        let thread = match status.stopped() {
-            Some(how) => {
-                let before = news.stopped.take().filter(|stopped| stopped.until.is_none());
-                let counts = tracker.replica(now, *key).is_some_and(|view| view.counts);
-                news.stopped = Some(StoppedOnce {
-                    how: how.clone(),
-                    since: before.as_ref().map_or(now, |before| before.since),
-                    until: None,
-                    counted: counts || before.is_some_and(|before| before.counted),
-                });
-                Some(how.thread)
-            }
-            None => {
-                if let Some(StoppedOnce { until: until @ None, .. }) = &mut news.stopped {
-                    *until = Some(now);
-                }
-                None
-            }
-        };
-        news.replication = status;
-        tracker.handle_replica_stopped(now, *key, thread);
     }
 
     /// Somebody has had a word from the primary, or has tried in vain.

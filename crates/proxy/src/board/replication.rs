@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::MonoTime;
-use admission::lag::{ReplicaKey, ReplicaState, ReplicaView, StoppedThread};
+use admission::lag::{ReplicaKey, ReplicaState, ReplicaView};
 
-use super::{CommitOrder, Observations, ProbeBoard, ProbeError, ReplicaNews};
+use super::stopped::STOPPED_BY_HAND;
+use super::{CommitOrder, Observations, ProbeBoard, ProbeError, ReplicaNews, StoppedReplication};
 use crate::link::denial::is_denial;
 
 /// A replica as metrics and people see it.
@@ -146,112 +147,6 @@ impl ReplicationStatus {
         match self {
             Self::Stopped(stopped) => Some(stopped),
             Self::Unasked | Self::Runs | Self::Held(_) | Self::Untold(_) => None,
-        }
-    }
-}
-
-/// Replication that is stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoppedReplication {
-    /// Which part.
-    pub thread: StoppedThread,
-    /// Whether it goes on trying by itself: a receiver that cannot connect.
-    pub retries: bool,
-    /// Its channel, if it has a name.
-    pub channel: String,
-    /// `Last_SQL_Errno` or `Last_IO_Errno`; 0 when somebody stopped it.
-    pub code: u32,
-    /// `Last_SQL_Error` or `Last_IO_Error`, in one line of bounded length, without the text of a
-    /// statement.
-    pub message: String,
-    /// `MEMBER_STATE` of a member of a group that is not online.
-    pub member: Option<MemberState>,
-}
-
-/// What a member of a group is while it is not online.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberState {
-    /// It has left, or not joined.
-    Offline,
-    /// It joins, and catches up.
-    Recovering,
-    /// It has failed, or another state that does not replicate.
-    Error,
-}
-
-/// Longest text of a server's error that is kept, in characters.
-const MESSAGE_LEN_MAX: usize = 300;
-
-/// What stands before a statement's text in the error of a statement that could not be applied.
-const STATEMENT: &str = " Query: '";
-
-impl StoppedReplication {
-    /// The server's words, as they may be shown.
-    pub(crate) fn new(thread: StoppedThread, channel: String, code: u32, message: &str) -> Self {
-        let (message, cut) = match message.split_once(STATEMENT) {
-            Some((before, _)) => (before, " (its statement is not shown)"),
-            None => (message, ""),
-        };
-        let shown = message.chars().take(MESSAGE_LEN_MAX);
-        let mut shown: String = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
-        if message.chars().nth(MESSAGE_LEN_MAX).is_some() {
-            shown.push('…');
-        }
-        Self { thread, retries: false, channel, code, message: shown + cut, member: None }
-    }
-
-    /// A member of a group in a state other than ONLINE, with the error of its applier.
-    pub(crate) fn of_member(state: &str, code: u32, message: &str) -> Self {
-        let (member, thread) = match state {
-            "OFFLINE" => (MemberState::Offline, StoppedThread::Receiver),
-            "RECOVERING" => (MemberState::Recovering, StoppedThread::Receiver),
-            _ => (MemberState::Error, StoppedThread::Applier),
-        };
-        Self { member: Some(member), ..Self::new(thread, String::new(), code, message) }
-    }
-
-    /// What ends it.
-    pub(crate) fn advice(&self) -> &'static str {
-        match self.member {
-            Some(MemberState::Offline) => MEMBER_OFFLINE,
-            Some(MemberState::Recovering) => MEMBER_RECOVERING,
-            Some(MemberState::Error) => MEMBER_ERROR,
-            None if self.retries => CANNOT_CONNECT,
-            None if self.code != 0 => STOPPED_BY_ERROR,
-            None => STOPPED_BY_HAND,
-        }
-    }
-
-    /// The same of one that goes on trying.
-    pub(crate) fn retrying(self, retries: bool) -> Self {
-        Self { retries, ..self }
-    }
-}
-
-impl fmt::Display for StoppedReplication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { thread, retries, channel, code, message, member } = self;
-        if let Some(member) = member {
-            let state = match member {
-                MemberState::Offline => "OFFLINE",
-                MemberState::Recovering => "RECOVERING",
-                MemberState::Error => "in ERROR",
-            };
-            write!(f, "it is {state} in its group (Group Replication)")?;
-            return if *code == 0 { Ok(()) } else { write!(f, ": error {code}: {message}") };
-        }
-        let thread = match thread {
-            StoppedThread::Applier => "the applier (SQL thread)",
-            StoppedThread::Receiver => "the receiver (I/O thread)",
-        };
-        write!(f, "{thread}")?;
-        if !channel.is_empty() {
-            write!(f, " of channel {channel}")?;
-        }
-        match (code, message.as_str()) {
-            (0, "") => f.write_str(" is stopped, without an error: somebody stopped it"),
-            (code, message) if *retries => write!(f, " cannot connect: error {code}: {message}"),
-            (code, message) => write!(f, " is stopped: error {code}: {message}"),
         }
     }
 }
@@ -395,27 +290,6 @@ const HELD_IN: &str = "its replication is held: ";
 const HELD: &str = "on that server end the session that holds the lock (a backup, FLUSH TABLES WITH \
     READ LOCK, a transaction in front of a DDL), or free space on its disk";
 
-const STOPPED_BY_HAND: &str = "on that server: START REPLICA (before MySQL 8.0.22 and MariaDB \
-    10.5: START SLAVE). To go on without it, take it out of the cluster's replicas in the file";
-
-const STOPPED_BY_ERROR: &str = "mend what the error says on that server, then START REPLICA (before \
-    MySQL 8.0.22 and MariaDB 10.5: START SLAVE). To go on without it, take it out of the cluster's \
-    replicas in the file";
-
-const CANNOT_CONNECT: &str = "it goes on trying; mend what the error says: its source, the \
-    network, or the account it replicates as. To go on without it, take it out of the cluster's \
-    replicas in the file";
-
-const MEMBER_OFFLINE: &str = "it has left its group: on that server START GROUP_REPLICATION; its error log \
-    says why it left. To go on without it, take it out of the cluster's replicas in the file";
-
-const MEMBER_ERROR: &str = "mend what the error, or its error log, says on that server, then STOP \
-    GROUP_REPLICATION; START GROUP_REPLICATION. To go on without it, take it out of the cluster's replicas \
-    in the file";
-
-const MEMBER_RECOVERING: &str = "it joins its group and catches up by itself; its lag counts meanwhile. To \
-    go on without it, take it out of the cluster's replicas in the file";
-
 const SHOWS_NONE: &str = "it has shown no heartbeat since Sluice looks";
 
 const LET_HEARTBEATS_THROUGH: &str = "where Seconds_Behind_Source is 0 there, a filter \
@@ -449,26 +323,6 @@ const MAY_NOT_ASK: &str = "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONIT
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_error_of_a_stopped_applier_is_one_bounded_line_without_a_statement() {
-        let of = |message: &str| {
-            StoppedReplication::new(StoppedThread::Applier, String::new(), 1062, message)
-                .to_string()
-        };
-        let text = of("Error 'Duplicate entry '1' for key 'PRIMARY'' on query. Default database: \
-                       'shop'. Query: 'INSERT INTO t VALUES (1, 'secret')'");
-        assert!(text.contains("error 1062: Error 'Duplicate entry"), "{text}");
-        assert!(!text.contains("INSERT") && !text.contains("secret"), "{text}");
-        let hostile = of(&format!("a\nINFO all is well\u{1b}[2J{}", "x".repeat(10_000)));
-        assert!(!hostile.contains(char::is_control) && hostile.chars().count() < 400, "{hostile}");
-        let by_hand = StoppedReplication::new(StoppedThread::Receiver, "c2".to_owned(), 0, "");
-        assert_eq!(
-            by_hand.to_string(),
-            "the receiver (I/O thread) of channel c2 is stopped, without an error: somebody stopped \
-             it"
-        );
-    }
 
     #[test]
     fn who_may_not_log_in_is_not_advised_to_be_granted_anything() {
