@@ -15,7 +15,8 @@
 //!
 //! Who counts ([`ReplicaState`]). Left out are replicas that are unreachable (silent for
 //! `stale_after`, or the server is the primary), delayed on purpose, or that have never caught up since they appeared: a replica
-//! being restored must not block a cluster for hours. One that answers with an error is not silent: it
+//! being restored must not block a cluster for hours. One that answers with an error, or answers
+//! anything else than the probe, is not silent: it
 //! keeps its standing, and what it does not show is missing. Where nothing else is measured there is no value. A replica that was counted and comes back
 //! keeps its standing, and so blocks at once if it lags, unless it was gone for more than
 //! [`RETURNS_WITHIN`] or is further behind than its absence explains: then it was rebuilt, and
@@ -201,11 +202,19 @@ impl LagTracker {
         }
     }
 
-    /// A probe was in vain. The replica counts until it has been silent for `stale_after`: one
-    /// failure is not an absence, and meanwhile its lag grows.
+    /// A probe was in vain. The replica counts until its server has been silent for `stale_after`:
+    /// one failure is not an absence, and meanwhile its lag grows.
     pub fn handle_replica_unreachable(&mut self, now: MonoTime, key: ReplicaKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.probe_failed(now);
+        }
+    }
+
+    /// The replica's server has said something, though not what its lag is: it is there, and may keep
+    /// the probe waiting (behind a lock on the heartbeat's table). Its standing stays.
+    pub fn handle_replica_heard(&mut self, now: MonoTime, key: ReplicaKey) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.is_heard(now, &self.config);
         }
     }
 

@@ -323,6 +323,20 @@ impl ProbeTarget {
         cluster.probes.primary_contact(contact, cluster.now());
     }
 
+    /// Notes that a replica, whose target this is, has said something, if it has: what it keeps waiting
+    /// waits for something else.
+    fn note_heard<T>(&self, answer: &Result<T, ProbeError>) {
+        let has_said =
+            |error: &ProbeError| error.is_refusal() && error.contact() == Contact::Reached;
+        if answer.as_ref().map_or_else(has_said, |_| true) {
+            let cluster = &self.site.cluster;
+            let now = cluster.now();
+            cluster
+                .probes
+                .on_replica(&self.server, |tracker, key| tracker.handle_replica_heard(now, key));
+        }
+    }
+
     fn health(&self, purpose: health::Purpose) -> health::Health {
         health::Health::new(&self.site.cluster.name, &self.server, purpose)
     }

@@ -77,6 +77,7 @@ async fn lag_rises_and_falls(mut servers: Topology) {
     if servers.replicas.len() > 1 {
         one_may_lag_for_longer(&mut servers, &config, &sluice).await;
         untold::a_replica_that_lets_nobody_in_counts(&servers, &sluice).await;
+        untold::a_replica_whose_heartbeats_are_locked_counts(&servers, &sluice).await;
     }
     untold::what_holds_a_replica_is_told(&mut servers, &sluice).await;
     untold::where_nobody_may_write_no_heartbeat_is(&servers, &sluice).await;

@@ -32,7 +32,7 @@ pub struct ReplicaView {
 ///
 /// ```text
 ///   DelayedOnPurpose   its delay is configured
-///   Unreachable        silent for stale_after, has only refused, or the server is no replica
+///   Unreachable        its server is silent for stale_after, has only refused, or is no replica
 ///   ApplierStopped, ReceiverStopped
 ///                      its server says so; whether it counts is what the rest says
 ///   NoData             it answers, but there is no lag to be told
@@ -44,8 +44,8 @@ pub struct ReplicaView {
 pub enum ReplicaState {
     /// Its lag counts.
     Counted,
-    /// Silent for `stale_after`, or it has never answered a probe but with errors, or its server is
-    /// no replica.
+    /// Its server is silent for `stale_after`, or it has never answered a probe but with errors, or
+    /// its server is no replica.
     Unreachable,
     /// Has not been below its threshold since it appeared.
     NeverCaughtUp,
@@ -76,9 +76,11 @@ pub(super) struct Replica {
     threshold: Duration,
     appeared_at: MonoTime,
     probed_at: Option<MonoTime>,
-    /// Its last answer, good or an error; none before the first good one.
+    /// Its server's last word, whatever that was; none before the first good answer.
     heard_at: Option<MonoTime>,
-    /// That was an error, and no probe has been in vain since.
+    /// Its longest silence since its last good answer, but for the one that lasts.
+    silence: Duration,
+    /// Its last answer was an error, and no probe has been in vain since.
     refuses: bool,
     /// When it was asked for its last good answer, and when it was asked that has not answered yet.
     asked_at: Option<MonoTime>,
@@ -138,6 +140,7 @@ impl Replica {
             appeared_at: now,
             probed_at: None,
             heard_at: None,
+            silence: Duration::ZERO,
             refuses: false,
             asked_at: None,
             asking_since: None,
@@ -273,18 +276,36 @@ impl Replica {
         if self.no_replica_since.is_some() {
             return;
         }
-        let Some(heard_at) = self.heard_at else { return self.probe_failed(now) };
-        self.returns(now, now.saturating_since(heard_at), false, config);
-        self.heard_at = Some(now.max(heard_at));
-        self.refuses = true;
-        if let Measure::Reported { applier, .. } = &mut self.measure {
-            *applier = Applier::Stopped;
+        if self.heard_at.is_none() {
+            return self.probe_failed(now);
         }
+        self.is_heard(now, config);
+        self.refuses = true;
+        self.tells_no_more();
     }
 
     pub(super) fn probe_failed(&mut self, now: MonoTime) {
         self.refuses = false;
         self.failed_since = self.failed_since.or(Some(now));
+        self.tells_no_more();
+    }
+
+    /// Its server has said something; that it is silent to the probe says nothing then.
+    pub(super) fn is_heard(&mut self, now: MonoTime, config: &LagConfig) {
+        let Some(heard_at) = self.heard_at.filter(|_| self.no_replica_since.is_none()) else {
+            return;
+        };
+        let gap = now.saturating_since(heard_at);
+        self.returns(now, gap, false, config);
+        self.silence = self.silence.max(gap);
+        self.heard_at = Some(now.max(heard_at));
+    }
+
+    /// The lag that it told last grows.
+    fn tells_no_more(&mut self) {
+        if let Measure::Reported { applier, .. } = &mut self.measure {
+            *applier = Applier::Stopped;
+        }
     }
 
     pub(super) fn is_no_replica(&mut self, now: MonoTime) {
@@ -314,7 +335,7 @@ impl Replica {
         };
     }
 
-    /// A good probe; how long after the last word before it.
+    /// A good probe; for how long it was silent before it.
     fn answers(&mut self, now: MonoTime) -> Duration {
         let before = self.heard_at.unwrap_or(self.appeared_at);
         self.probed_at = Some(now.max(before));
@@ -323,7 +344,7 @@ impl Replica {
         self.asked_at = self.asking_since.take().map(|asked| asked.min(now));
         self.failed_since = None;
         self.no_replica_since = None;
-        now.saturating_since(before)
+        std::mem::take(&mut self.silence).max(now.saturating_since(before))
     }
 
     fn returns(&mut self, now: MonoTime, gap: Duration, rebuilt: bool, config: &LagConfig) {

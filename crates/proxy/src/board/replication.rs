@@ -69,7 +69,7 @@ impl ProbeBoard {
             return Some(Hindrance { why, advice: "" });
         }
         let mut left_out = self.replicas(now);
-        left_out.retain(|replica| !replica.view.counts || replica.refuses());
+        left_out.retain(|replica| !replica.view.counts || replica.error.is_some());
         left_out.sort_by_key(|replica| replica.view.state == ReplicaState::DelayedOnPurpose);
         let mut hindered =
             left_out.into_iter().filter_map(|replica| Some((replica.hindrance()?, replica.server)));
@@ -162,12 +162,10 @@ impl ReplicaReading {
             (_, ReplicationStatus::Untold(error), _) => {
                 Some(format!("it does not tell its replication: {error}"))
             }
-            (
-                _,
-                ReplicationStatus::Unasked | ReplicationStatus::Runs | ReplicationStatus::Held(_),
-                Some(error),
-            ) => Some(error.to_string()),
-            (_, ReplicationStatus::Held(state), None) => Some(format!("{HELD_IN}{state}")),
+            (_, ReplicationStatus::Held(state), _) => Some(format!("{HELD_IN}{state}")),
+            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, Some(error)) => {
+                Some(error.to_string())
+            }
             (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, None) => self
                 .left_out()
                 .or_else(|| (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())),
@@ -212,7 +210,7 @@ impl ReplicaReading {
                 ReplicationStatus::Untold(error) if error.code().is_some_and(is_denial) => {
                     MAY_NOT_ASK
                 }
-                ReplicationStatus::Held(_) if self.error.is_none() => HELD,
+                ReplicationStatus::Held(_) if self.is_there() && !self.refuses() => HELD,
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
                 | ReplicationStatus::Held(_)
@@ -248,6 +246,7 @@ impl ReplicaReading {
             ) => stopped.to_string(),
             (ReplicaState::Unreachable, _, Some(error)) => error.to_string(),
             (_, _, Some(error)) if self.refuses() => format!("it {}", error.sentence()),
+            (_, ReplicationStatus::Held(state), Some(_)) => format!("{HELD_IN}{state}"),
             (_, _, Some(error)) => error.to_string(),
             (ReplicaState::NoData, _, None) => self.unwritten.clone()?,
             (_, ReplicationStatus::Held(state), None) => format!("{HELD_IN}{state}"),
@@ -265,10 +264,15 @@ impl ReplicaReading {
         self.error.as_ref().is_some_and(ProbeError::is_refusal)
     }
 
-    /// Whether its lag is over its threshold while something of its server holds its replication.
+    /// Whether its lag is over its threshold while something of its server holds its replication, or
+    /// keeps the probe waiting.
     pub fn is_held(&self) -> bool {
-        matches!(self.replication, ReplicationStatus::Held(_))
-            && self.view.lag.is_some_and(|lag| lag >= self.view.threshold)
+        let holds = matches!(self.replication, ReplicationStatus::Held(_)) || self.error.is_some();
+        holds && self.is_there() && self.view.lag.is_some_and(|lag| lag >= self.view.threshold)
+    }
+
+    fn is_there(&self) -> bool {
+        self.view.state != ReplicaState::Unreachable
     }
 
     /// Whether its state is that its replication is stopped.

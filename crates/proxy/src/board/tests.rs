@@ -68,6 +68,37 @@ fn what_keeps_a_lag_is_known_of_the_replica_and_of_the_cluster() {
     assert!(told.advice.contains("password"), "{told:?}");
 }
 
+/// What holds its replication holds the reading of its heartbeats too, which was all that was told.
+#[test]
+fn a_replica_that_is_held_says_so_while_its_probe_waits() {
+    let board = ProbeBoard::default();
+    let replica: Arc<str> = "r".into();
+    let limits = LagConfig { stale_after: Duration::from_secs(3), ..limits() };
+    let replicas = (&[replica.clone()][..], &ReplicaBook::default());
+    board.configure(replicas, &limits, PrimaryProbing::Probed, at(0));
+    board.heartbeat_committed(1, at(0));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    board.heartbeat_committed(2, at(1));
+    board.on_replica("r", |lag, key| lag.handle_replica_unreachable(at(6), key));
+    board.replica_said(&replica, Some(&ProbeError::TimedOut));
+    let state = "Waiting for table metadata lock";
+    board.replication_said(&replica, ReplicationStatus::Held(state), at(6));
+    let held = format!("its replication is held: {state}");
+    let told = |now| {
+        let reading = board.replicas(at(now)).remove(0);
+        (reading.view.state, reading.is_held(), reading.trouble(), reading.advice())
+    };
+    let silent = (ReplicaState::Unreachable, false, Some("no answer in time".to_owned()), "");
+    assert_eq!(told(6), silent);
+    board.on_replica("r", |lag, key| lag.handle_replica_heard(at(7), key));
+    let (state, is_held, trouble, advice) = told(7);
+    assert_eq!((state, is_held, trouble.as_ref()), (ReplicaState::Counted, true, Some(&held)));
+    assert!(advice.contains("end the session that holds the lock"), "{advice}");
+    assert_eq!(board.hindrance_of("r", at(7)).unwrap().why, held);
+    // Of all that count nobody shows a heartbeat.
+    assert_eq!(board.why_no_lag(at(7)).unwrap().why, format!("r: {held}"));
+}
+
 /// `cause` was empty, and nothing said what kept the lag from being known.
 #[test]
 fn a_replica_that_is_left_out_says_why_and_what_ends_it() {

@@ -15,7 +15,7 @@ use super::{PROBE_TIMEOUT, ProbeTarget, Site};
 use crate::board::{ProbeError, ReplicationStatus};
 use crate::link::Link;
 
-/// How often a replica is asked whether its replication runs and whether it is delayed on purpose.
+/// How often at least a replica is asked whether its replication runs and whether it is delayed on purpose.
 /// The question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -55,7 +55,9 @@ pub(super) async fn watch(target: ProbeTarget) {
 /// Keeps track of whether one replica's replication runs, and whether it is delayed on purpose,
 /// until it is dropped.
 pub(super) async fn watch_status(target: ProbeTarget) {
-    let mut rhythm = target.site.rhythm(STATUS_INTERVAL, STATUS_INTERVAL);
+    // Its answers keep a replica counted whose heartbeats cannot be read: they must come in time.
+    let interval = (target.site.lag.limits.stale_after / 3).min(STATUS_INTERVAL);
+    let mut rhythm = target.site.rhythm(interval, interval);
     let mut health = target.health(Purpose::ReplicaStatus);
     let mut dialect = Dialect::default();
     let mut link = target.link(PROBE_TIMEOUT);
@@ -66,6 +68,7 @@ pub(super) async fn watch_status(target: ProbeTarget) {
             told.ask_what_it_waits_for(&mut link).await;
         }
         health.note(&answer);
+        target.note_heard(&answer);
         note_replication(&target, &answer);
         target.site.publish_lag();
     }

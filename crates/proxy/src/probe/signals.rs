@@ -48,6 +48,7 @@ pub(super) async fn watch(target: ProbeTarget, signals: Vec<Signal>) {
         for (signal, meter, health, own) in &mut meters {
             let value = meter.read(own.as_mut().unwrap_or(&mut link)).await;
             health.note(&value);
+            target.note_heard(&value);
             take_in(&target, signal, value.ok());
         }
     }

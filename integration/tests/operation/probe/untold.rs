@@ -64,6 +64,34 @@ pub(super) async fn what_holds_a_replica_is_told(servers: &mut Topology, sluice:
     wait_until("it is told no more", SOON, is_over).await.unwrap();
 }
 
+/// The applier waits for the heartbeat's table, and so does the probe. It was left out after three
+/// seconds, like one that is dead, and the gate opened over it.
+pub(super) async fn a_replica_whose_heartbeats_are_locked_counts(
+    servers: &Topology,
+    sluice: &SluiceProcess,
+) {
+    let replica = servers.replicas.first().unwrap();
+    let server = replica.addr().to_string();
+    let mut holder = replica.server().admin().await.unwrap();
+    holder.query_drop("LOCK TABLES sluice.heartbeat WRITE").await.unwrap();
+    counts_and_lags(sluice, &server).await;
+    let ready = sluice.http_get("/readyz").await.unwrap().body;
+    let held = "its replication is held: Waiting for table metadata lock";
+    assert!(ready.contains(&format!("replica {server}: {held}")), "{ready}");
+    holder.query_drop("UNLOCK TABLES").await.unwrap();
+    wait_for_state(sluice, &server, "counted").await;
+    sluice.wait_for_metrics("the gate opens", SOON, is_open).await.unwrap();
+}
+
+/// For longer than one that is silent does.
+async fn counts_and_lags(sluice: &SluiceProcess, server: &str) {
+    let shut = |metrics: &Metrics| {
+        let counted = metrics.value("sluice_replica_counted", &[("server", server)]);
+        lag(metrics, "") > Some(4.5) && counted.is_some_and(|it| is(it, 1.0)) && !is_open(metrics)
+    };
+    sluice.wait_for_metrics("its lag counts and grows", SOON, shut).await.unwrap();
+}
+
 /// It is at its `max_connections`, and its applier stands. It was left out after three seconds, like one
 /// that is dead, and the gate opened over it.
 pub(super) async fn a_replica_that_lets_nobody_in_counts(
@@ -79,11 +107,7 @@ pub(super) async fn a_replica_that_lets_nobody_in_counts(
     for id in root.query::<u64, _>(probes).await.unwrap() {
         root.query_drop(format!("KILL {id}")).await.unwrap();
     }
-    let shut = |metrics: &Metrics| {
-        let counted = metrics.value("sluice_replica_counted", &[("server", &*server)]);
-        lag(metrics, "") > Some(4.5) && counted.is_some_and(|it| is(it, 1.0)) && !is_open(metrics)
-    };
-    sluice.wait_for_metrics("its lag counts and grows", SOON, shut).await.unwrap();
+    counts_and_lags(sluice, &server).await;
     let ready = sluice.http_get("/readyz").await.unwrap().body;
     let told = format!("replica {server}: it refuses its probe: error 1040");
     assert!(ready.contains(&told), "{ready}");

@@ -1,4 +1,4 @@
-//! Replicas that answer their probe with errors.
+//! Replicas that answer their probe with errors, or other questions only.
 
 use super::*;
 
@@ -79,4 +79,56 @@ fn a_lag_that_was_told_grows_while_the_replica_refuses_to_tell() {
     assert_eq!(tracker.replica(at(2_000), A).unwrap().lag, Some(ms(2_000)));
     tracker.handle_replica_reports(at(2_100), A, Some(ms(0)));
     assert_eq!(tracker.replica(at(2_200), A).unwrap().lag, Some(ms(0)));
+    tracker.handle_replica_unreachable(at(3_000), A);
+    assert_eq!(tracker.replica(at(3_100), A).unwrap().lag, Some(ms(1_000)));
+}
+
+/// Behind a lock on the heartbeat's table, which its applier waits for too, it was left out after
+/// `stale_after`, and the gate opened.
+#[test]
+fn a_replica_whose_server_answers_others_keeps_its_standing_and_its_lag_grows() {
+    let mut cluster = Cluster::settled(config(&[A, B]));
+    let heard = |cluster: &mut Cluster, seconds: u64| {
+        for _ in 0..seconds {
+            cluster.run(1_000);
+            cluster.tracker.handle_replica_heard(cluster.now(), B);
+        }
+    };
+    cluster.is_down(B);
+    // For so long that one who was silent would have to catch up first.
+    heard(&mut cluster, 400);
+    assert_eq!(cluster.state(B), ReplicaState::Counted);
+    assert!(cluster.value().unwrap() > 399.0);
+    cluster.is_behind(B, 400_000);
+    cluster.run(100);
+    assert_eq!(cluster.state(B), ReplicaState::Counted);
+    // Silence is counted from the last word, whatever that was.
+    cluster.is_behind(B, 0);
+    cluster.run(300);
+    cluster.is_down(B);
+    heard(&mut cluster, 10);
+    cluster.run(2_900);
+    assert_eq!(cluster.state(B), ReplicaState::Counted);
+    cluster.run(200);
+    assert_eq!((cluster.state(B), cluster.value()), (ReplicaState::Unreachable, Some(0.0)));
+    // Back from a backup: that it was away is not forgotten for who hears it first.
+    cluster.run(20_000);
+    heard(&mut cluster, 1);
+    assert_eq!(cluster.state(B), ReplicaState::Counted);
+    cluster.is_behind(B, 200_000);
+    cluster.run(100);
+    assert_eq!((cluster.state(B), cluster.value()), (ReplicaState::NeverCaughtUp, Some(0.0)));
+}
+
+#[test]
+fn a_server_that_answers_others_is_no_replica_for_that() {
+    let mut tracker = LagTracker::new(config(&[A, B]), at(0));
+    tracker.handle_heartbeat_committed(1, at(50));
+    tracker.handle_replica_shows(at(60), B, Some(1));
+    tracker.handle_replica_unreachable(at(60), A);
+    tracker.handle_no_replica(at(70), B);
+    for key in [A, B] {
+        tracker.handle_replica_heard(at(80), key);
+        assert_eq!(tracker.replica(at(80), key).unwrap().state, ReplicaState::Unreachable);
+    }
 }
