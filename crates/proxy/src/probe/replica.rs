@@ -10,7 +10,7 @@ use super::answer::number;
 use super::health::Purpose;
 use super::heartbeat::Heartbeat;
 use super::order::Acknowledgements;
-use super::replication::{Dialect, Replication};
+use super::replication::{Dialect, Replication, what_holds};
 use super::{PROBE_TIMEOUT, ProbeTarget, Site};
 use crate::board::{ProbeError, ReplicationStatus};
 use crate::link::Link;
@@ -34,7 +34,7 @@ pub(super) async fn watch(target: ProbeTarget) {
         LagSource::Query(_) => Purpose::Query,
     });
     let mut question = LagQuestion::of(&target);
-    let mut link = target.link(PROBE_TIMEOUT);
+    let (mut link, mut threads) = (target.link(PROBE_TIMEOUT), target.link(PROBE_TIMEOUT));
     loop {
         rhythm.beat().await;
         note_asked(&target);
@@ -48,6 +48,9 @@ pub(super) async fn watch(target: ProbeTarget) {
         }
         health.note(&answer);
         take_in(&target, &answer);
+        if let (LagQuestion::Status(_), Err(ProbeError::TimedOut)) = (&question, &answer) {
+            publishing_meanwhile(&target, ask_threads(&target, &mut threads)).await;
+        }
         target.site.publish_lag();
     }
 }
@@ -60,7 +63,7 @@ pub(super) async fn watch_status(target: ProbeTarget) {
     let mut rhythm = target.site.rhythm(interval, interval);
     let mut health = target.health(Purpose::ReplicaStatus);
     let mut dialect = Dialect::default();
-    let mut link = target.link(PROBE_TIMEOUT);
+    let (mut link, mut threads) = (target.link(PROBE_TIMEOUT), target.link(PROBE_TIMEOUT));
     loop {
         rhythm.beat().await;
         let mut answer = dialect.ask(&mut link, &target.site.cluster.probes).await;
@@ -70,6 +73,9 @@ pub(super) async fn watch_status(target: ProbeTarget) {
         health.note(&answer);
         target.note_heard(&answer);
         note_replication(&target, &answer);
+        if matches!(answer, Err(ProbeError::TimedOut)) {
+            ask_threads(&target, &mut threads).await;
+        }
         target.site.publish_lag();
     }
 }
@@ -199,6 +205,18 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
         ) => ReplicationStatus::Untold(error.clone()),
     };
     cluster.probes.replication_said(&target.server, status, now);
+}
+
+/// Asks on another connection what holds the replication of a server that does not tell its status in
+/// time: that waits for STOP REPLICA, and on MariaDB for a receiver whose disk is full.
+async fn ask_threads(target: &ProbeTarget, threads: &mut Link) {
+    let held = what_holds(threads).await;
+    target.note_heard(&held);
+    if let Ok(Some(state)) = held {
+        let cluster = &target.site.cluster;
+        let status = ReplicationStatus::Held(state);
+        cluster.probes.replication_said(&target.server, status, cluster.now());
+    }
 }
 
 /// Publishes the lag at the probes' interval until the answer is there: it grows meanwhile.

@@ -110,8 +110,7 @@ impl Replication {
     pub(super) async fn ask_what_it_waits_for(&mut self, replica: &mut Link) {
         let is_behind = self.behind.is_some_and(|behind| behind > Duration::ZERO);
         if is_behind && self.stopped.is_none() && self.waits.is_none() {
-            let rows = replica.rows(STATES).await.unwrap_or_default();
-            self.waits = rows.iter().find_map(|row| held(row, &["STATE"]));
+            self.waits = what_holds(replica).await.unwrap_or_default();
         }
     }
 
@@ -122,6 +121,13 @@ impl Replication {
         };
         Self { delay: Duration::ZERO, behind: None, stopped, waits: None, is_member: true }
     }
+}
+
+/// What holds the threads of a replica's replication, by its process list: that waits for no lock of
+/// replication's.
+pub(super) async fn what_holds(replica: &mut Link) -> Result<Option<&'static str>, ProbeError> {
+    let rows = replica.rows(STATES).await?;
+    Ok(rows.iter().find_map(|row| held(row, &["STATE"])))
 }
 
 /// One channel.
