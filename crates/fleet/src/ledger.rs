@@ -190,11 +190,11 @@ impl Ledger {
             }
             stays
         });
-        let offset = now.offset_ms();
-        let known = self.offset_ms.get_or_insert(offset);
-        let jumped = known.abs_diff(offset) > JUMP_MS;
+        let jumped = self.has_jumped(now);
+        if jumped || self.offset_ms.is_none() {
+            self.offset_ms = Some(now.offset_ms());
+        }
         if jumped {
-            *known = offset;
             for (name, entry) in &mut self.entries {
                 entry.rule = entry.rule.ending(now.after(entry.left(now)));
                 self.unsaved.insert(name.clone());
@@ -202,6 +202,11 @@ impl Ledger {
             }
         }
         if jumped || self.entries.len() != before { Changed::Yes } else { Changed::No }
+    }
+
+    /// Whether the wall clock is another one than that by which the ends are named.
+    pub(crate) fn has_jumped(&self, now: Now) -> bool {
+        self.offset_ms.is_some_and(|known| known.abs_diff(now.offset_ms()) > JUMP_MS)
     }
 
     /// Takes in what the table says.

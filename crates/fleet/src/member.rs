@@ -83,7 +83,9 @@ impl Member {
     pub(crate) fn now(&self) -> Now {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unix_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Now { mono: self.cluster.now(), unix_ms }
+        let mono = self.cluster.now();
+        self.cluster.follow_wall_clock_back(mono, unix_ms);
+        Now { mono, unix_ms }
     }
 
     fn about(&self) -> About<'_> {
@@ -168,12 +170,20 @@ impl Member {
         self.outbox.notify_one();
     }
 
-    /// Takes out what has ended.
-    pub(crate) fn pass_time(&self) {
-        let now = self.now();
+    /// Takes out what has ended, and names the ends anew when the wall clock has jumped.
+    pub(crate) fn pass_time(&self, now: Now) {
         if self.ledger().pass_time(now) == Changed::Yes {
             self.dirty.store(true, Ordering::Release);
         }
+    }
+
+    /// Has rules judged by the wall clock, once the ends that are in force are named by it.
+    pub(crate) fn follow_wall_clock(&self, now: Now) {
+        let applying = self.applying.lock();
+        if !self.is_dirty() && !self.ledger().has_jumped(now) {
+            self.cluster.follow_wall_clock(now.mono, now.unix_ms);
+        }
+        drop(applying);
     }
 
     pub(crate) fn is_dirty(&self) -> bool {

@@ -166,9 +166,12 @@ impl RuntimeRules {
     pub async fn keep(self) {
         loop {
             for member in &self.inner.members {
-                member.pass_time();
+                member.pass_time(member.now());
             }
             self.put_in_force().await;
+            for member in &self.inner.members {
+                member.follow_wall_clock(member.now());
+            }
             if self.inner.journal.is_some() && self.is_unsaved() {
                 // Whoever made a rule has been told, and the log has it.
                 drop(self.save().await);

@@ -1,6 +1,5 @@
 //! The clock of the process: the one place where time is read.
 
-use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use admission::MonoTime;
@@ -43,10 +42,16 @@ impl Clock {
         self.origin + Duration::from_nanos(at.as_nanos())
     }
 
-    /// Seconds since 1970. It follows the wall clock, which can jump: only rules that expire or
-    /// have a schedule, and what is shown to people, use it.
+    /// Seconds since 1970. It follows the wall clock, which can jump: it is for what is shown to
+    /// people. Rules have [a time of their own](crate::cluster::Cluster::rule_time).
     pub fn unix_seconds(&self) -> i64 {
         wall_seconds()
+    }
+
+    /// The same in milliseconds.
+    pub(crate) fn unix_ms(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 
     /// The second of the wall clock at `at`, if it goes on from now, and went before, as it does now.
@@ -57,31 +62,9 @@ impl Clock {
         let wall = wall.saturating_sub(now.saturating_since(at));
         i64::try_from(wall.as_secs()).unwrap_or(i64::MAX)
     }
-
-    /// The same for every statement, at `now`: asked of the system only as often as it may be late.
-    pub(crate) fn recent_unix_seconds(&self, now: Instant) -> i64 {
-        ASKED.with(|asked| {
-            let is_fresh = |at: Instant| at <= now && now.duration_since(at) < MAY_BE_LATE;
-            let fresh = asked.get().filter(|(at, _)| is_fresh(*at));
-            let (_, seconds) = fresh.unwrap_or_else(|| {
-                let answer = (now, self.unix_seconds());
-                asked.set(Some(answer));
-                answer
-            });
-            seconds
-        })
-    }
 }
 
 fn wall_seconds() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-}
-
-/// By how much rules may expire late, and a jump of the wall clock be noticed.
-const MAY_BE_LATE: Duration = Duration::from_millis(20);
-
-thread_local! {
-    /// When this thread has asked for the wall clock, and what it was.
-    static ASKED: Cell<Option<(Instant, i64)>> = const { Cell::new(None) };
 }

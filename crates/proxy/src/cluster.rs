@@ -29,13 +29,13 @@ use std::time::Duration;
 
 use admission::{Controller, Decision, MonoTime, Refusal, Request, Resolved, Ticket};
 use parking_lot::{Mutex, MutexGuard};
-use policy::{ClusterPolicy, UnixTime};
+use policy::ClusterPolicy;
 use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::held::QueuedName;
 use self::names::WatchedNames;
-use self::rule_clock::RuleClock;
+use self::rule_clock::{RuleClock, RuleTime};
 use self::telling::TurnedAway;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
@@ -101,6 +101,7 @@ pub struct Cluster {
     pub(crate) codecs: Arc<Codecs>,
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
+    rule_time: RuleTime,
     policy: Current<ClusterPolicy>,
     /// Locked while another one is put in force.
     changing: Mutex<()>,
@@ -185,6 +186,7 @@ impl Cluster {
             explainer,
             codecs: Arc::default(),
             own_key: OnceLock::new(),
+            rule_time: RuleTime::new(&clock),
             clock,
             changing: Mutex::new(()),
             policy: Current::new(policy),
@@ -347,11 +349,10 @@ impl Cluster {
     /// Deadlines, retries, releases; has waiters judged again at the second at which a rule
     /// expires, or its schedule begins or ends.
     async fn keep_timers(self: &Arc<Self>) {
-        let unix_now = || UnixTime(self.clock.unix_seconds());
-        let mut rule_clock = RuleClock::new(&self.policy(), unix_now());
+        let mut rule_clock = RuleClock::new(&self.policy(), self.pass_rule_time());
         loop {
             let policy = self.policy();
-            let wall = unix_now();
+            let wall = self.pass_rule_time();
             if let Some(before) = rule_clock.look(&policy, wall) {
                 rule_clock::log(&policy, before, wall);
                 self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));

@@ -1,11 +1,12 @@
 use std::time::Duration;
 
-use policy::RuntimeEffect;
+use policy::{RuntimeEffect, Standing};
 use proxy::clock::Clock;
 use proxy::telemetry::TelemetryConfig;
 
 use super::*;
 use crate::draft::LASTS_DEFAULT;
+use crate::ledger::Now;
 
 fn clusters(rules: &str) -> Vec<Arc<Cluster>> {
     let text = format!(
@@ -129,4 +130,35 @@ async fn a_reload_of_the_file_leaves_runtime_rules_where_they_are() {
     let other = super::tests::clusters("  - { name: other, permanent: true }\n");
     clusters[0].apply(other[0].policy());
     assert_eq!(names(&clusters[0]), ["runtime:etl", "other"]);
+}
+
+/// For a quarter of a second after a jump it had ended, and who waited was let through.
+#[tokio::test(start_paused = true)]
+async fn a_hold_stands_while_the_wall_clock_jumps() {
+    let (rules, clusters, _) = fleet(FILE);
+    let receipt = rules.make(RuleDraft::of_app("etl", RuntimeEffect::Hold), "ann").await;
+    assert!(receipt.is_ok());
+    let (member, cluster) = (&rules.inner.members[0], &clusters[0]);
+    let held = || {
+        let policy = cluster.policy();
+        let rule = policy.rules.iter().next().unwrap();
+        rule.standing(cluster.rule_time()) == Standing::InForce
+    };
+    let start = member.now();
+    member.pass_time(start);
+    for jump_ms in [86_400_000, 0, -86_400_000, 0] {
+        let now = Now { unix_ms: start.unix_ms + jump_ms, ..start };
+        // As whoever asks for the time.
+        cluster.follow_wall_clock_back(now.mono, now.unix_ms);
+        assert!(held(), "{jump_ms}: nobody has looked yet");
+        member.follow_wall_clock(now);
+        member.pass_time(now);
+        member.follow_wall_clock(now);
+        assert!(held(), "{jump_ms}: its end is named anew, and not in force");
+        member.put_in_force();
+        assert!(held(), "{jump_ms}");
+        member.follow_wall_clock(now);
+        assert!(held(), "{jump_ms}");
+        assert_eq!(cluster.rule_time().0, now.unix_ms.div_euclid(1_000), "{jump_ms}");
+    }
 }

@@ -11,8 +11,8 @@ use admission::{
 };
 use policy::identity::{SessionIdentity, named};
 use policy::{
-    Action, ClusterPolicy, Facts, PassReason, Rule, Shape, UnixTime, Verdict, app_key, decide,
-    identity_key, refusal,
+    Action, ClusterPolicy, Facts, PassReason, Rule, Shape, Verdict, app_key, decide, identity_key,
+    refusal,
 };
 use sql::{Class, ClassSet};
 
@@ -100,7 +100,7 @@ impl Cluster {
                 exemption: None,
                 // Nobody knows which tables it is about.
                 shape: Shape::of_check(),
-                now: UnixTime(self.clock.unix_seconds()),
+                now: self.rule_time(),
             };
             decide(&policy, &facts)
         });
@@ -131,7 +131,7 @@ impl Cluster {
         }
         let outcome = match outcome {
             CheckOutcome::Refused(refusal) => {
-                let now = UnixTime(self.clock.unix_seconds());
+                let now = self.rule_time();
                 CheckOutcome::Refused(refusal::as_long_as_it_stands(rule, refusal, now))
             }
             others => others,

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use admission::{Blocked, IdentityKey, MonoTime, RuleKey, Waiting, WaitingStatement};
 use parking_lot::MutexGuard;
+use policy::Standing;
 use policy::identity::Source;
-use policy::{Standing, UnixTime};
 use sql::Class;
 
 use super::{Cluster, Gatekeeper, Waiter};
@@ -192,7 +192,7 @@ impl Cluster {
     /// With the key of those that no rule holds, but budgets.
     fn rules_in_force(&self) -> HashSet<RuleKey> {
         let policy = self.policy();
-        let now = UnixTime(self.clock.unix_seconds());
+        let now = self.rule_time();
         let in_force = policy.rules.iter().filter(|rule| rule.standing(now) == Standing::InForce);
         in_force.map(|rule| rule.key).chain([RuleKey(0)]).collect()
     }

@@ -149,7 +149,7 @@ impl Cluster {
         self.facts.follow(&self.policy.load(), &policy);
         self.latencies.follow(&policy);
         let before = self.policy.replace(policy.clone());
-        let wall = UnixTime(self.clock.unix_seconds());
+        let wall = self.rule_time();
         self.cut_overs.tell_of_rules((&before, wall), (&policy, wall));
         // What is left of the lines of before is dropped when the lock is free.
         drop(self.control(|controller, now| {

@@ -1,9 +1,81 @@
 //! Which rules are in force changes with the wall clock: one expires, a schedule begins or ends.
+//!
+//! Rules that were made at runtime stand by the clock that does not jump, and their ends are only
+//! named by the wall clock. So all rules are judged by a time that goes on steadily, and follows a jump
+//! when those ends have been named anew.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use admission::MonoTime;
 use policy::{ClusterPolicy, Rule, Standing, UnixTime};
+
+use super::Cluster;
+use crate::clock::Clock;
 
 /// Rules that are told of at once; of more their number.
 const LOGGED_MAX: usize = 20;
+
+/// The time by which rules are judged.
+#[derive(Debug)]
+pub(super) struct RuleTime {
+    /// What the wall clock is ahead of the cluster's by, as it was followed last.
+    offset_ms: AtomicI64,
+}
+
+impl RuleTime {
+    pub(super) fn new(clock: &Clock) -> Self {
+        let time = Self { offset_ms: AtomicI64::new(0) };
+        time.follow(clock.now(), clock.unix_ms());
+        time
+    }
+
+    fn at(&self, now: MonoTime) -> UnixTime {
+        let unix_ms = milliseconds(now).saturating_add(self.offset_ms.load(Ordering::Relaxed));
+        UnixTime(unix_ms.div_euclid(1_000))
+    }
+
+    fn follow(&self, now: MonoTime, unix_ms: i64) {
+        self.offset_ms.store(unix_ms.saturating_sub(milliseconds(now)), Ordering::Relaxed);
+    }
+
+    fn follow_back(&self, now: MonoTime, unix_ms: i64) {
+        self.offset_ms.fetch_min(unix_ms.saturating_sub(milliseconds(now)), Ordering::Relaxed);
+    }
+}
+
+fn milliseconds(at: MonoTime) -> i64 {
+    i64::try_from(at.as_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+impl Cluster {
+    /// The time by which its rules are judged now.
+    pub fn rule_time(&self) -> UnixTime {
+        self.rule_time_at(self.clock.now())
+    }
+
+    pub(crate) fn rule_time_at(&self, now: MonoTime) -> UnixTime {
+        self.rule_time.at(now)
+    }
+
+    /// Judges rules by the wall clock as it is at `now`. For whoever keeps its runtime rules, when
+    /// their ends are named by that.
+    pub fn follow_wall_clock(&self, now: MonoTime, unix_ms: i64) {
+        self.rule_time.follow(now, unix_ms);
+    }
+
+    /// The same if it was set back: before ends are named by it, which have passed by the one before.
+    pub fn follow_wall_clock_back(&self, now: MonoTime, unix_ms: i64) {
+        self.rule_time.follow_back(now, unix_ms);
+    }
+
+    /// The time of its rules, which follow the wall clock as it is where nobody keeps runtime rules.
+    pub(super) fn pass_rule_time(&self) -> UnixTime {
+        if self.rule_keeper.get().is_none() {
+            self.follow_wall_clock(self.clock.now(), self.clock.unix_ms());
+        }
+        self.rule_time()
+    }
+}
 
 /// Notices that other rules are in force than when it last looked.
 #[derive(Debug)]

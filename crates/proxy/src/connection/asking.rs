@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use admission::{Mode, MonoTime, Reason, Refusal, Request, Terms};
-use policy::{Action as RuleAction, UnixTime, app_key, identity_key};
+use policy::{Action as RuleAction, app_key, identity_key};
 use session::{Answer, Ask, Question};
 use tokio::time::Instant;
 use wire::frame::split_frame;
@@ -298,8 +298,8 @@ impl Connection {
             Settled::Refused(refused) => self.refuse(asked, &refused).await,
             Settled::JudgeAgain => {
                 // A rule may have expired meanwhile, without a new policy.
-                let clock = self.shared.cluster.clock();
-                self.now = (UnixTime(clock.unix_seconds()), clock.now());
+                let now = self.shared.cluster.now();
+                self.now = (self.shared.cluster.rule_time_at(now), now);
                 self.take_newer_policy();
                 self.take_newer_facts();
                 self.session.handle_judge_again(asked);

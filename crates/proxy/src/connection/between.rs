@@ -1,6 +1,5 @@
 //! Between two statements: what a session leaves, gives back and takes up when nothing is under way.
 
-use policy::UnixTime;
 use tokio::time::Instant;
 
 use super::leaving::{Between, Parting, Stay};
@@ -35,8 +34,9 @@ impl Connection {
         if self.timing.started.is_none() {
             let now = Instant::now();
             self.timing.started = Some(now);
-            let clock = self.shared.cluster.clock();
-            self.now = (UnixTime(clock.recent_unix_seconds(now)), clock.at(now));
+            let cluster = &self.shared.cluster;
+            let now = cluster.clock().at(now);
+            self.now = (cluster.rule_time_at(now), now);
             self.leaving.note_command();
             self.take_newer_policy();
         }

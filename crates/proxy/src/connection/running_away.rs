@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use admission::{Reason, Refusal};
 use policy::{
-    ClusterPolicy, Likeness, Met, Quarantined, Rule, Runaway, RunawayAction, Running, UnixTime,
-    WatchBy, WatchedNow, is_killable,
+    ClusterPolicy, Likeness, Met, Quarantined, Rule, Runaway, RunawayAction, Running, WatchBy,
+    WatchedNow, is_killable,
 };
 use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
@@ -191,7 +191,7 @@ impl UnderWay<'_> {
         policy: &'p ClusterPolicy,
         statement: &StatementOutcome,
     ) -> WatchedNow<'p> {
-        let now = UnixTime(self.shared.cluster.clock().unix_seconds());
+        let now = self.shared.cluster.rule_time();
         running(self.policy, self.session, statement).watched_by(policy, now)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use admission::{Mode, Reason, Refusal};
-use policy::{Action as RuleAction, UnixTime, refusal};
+use policy::{Action as RuleAction, refusal};
 use session::{Ask, Question};
 
 use super::Fault;
@@ -80,7 +80,7 @@ impl Connection {
         if rule.is_none() && asked.rule.is_some() {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
         }
-        let now = UnixTime(self.shared.cluster.clock().unix_seconds());
+        let now = self.shared.cluster.rule_time();
         let refused = &refusal::as_long_as_it_stands(rule, *refused, now);
         let answer = self.answer(&asked, rule, refused);
         self.appoint(&asked, refused);
