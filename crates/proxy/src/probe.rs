@@ -323,8 +323,8 @@ impl ProbeTarget {
         cluster.probes.primary_contact(contact, cluster.now());
     }
 
-    /// Notes that a replica, whose target this is, has said something, if it has: what it keeps waiting
-    /// waits for something else.
+    /// Notes that a replica, whose target this is, has said something, if it has: a probe that waits
+    /// there waits for something else.
     fn note_heard<T>(&self, answer: &Result<T, ProbeError>) {
         let has_said =
             |error: &ProbeError| error.is_refusal() && error.contact() == Contact::Reached;

@@ -83,6 +83,7 @@ async fn lag_rises_and_falls(mut servers: Topology) {
     untold::where_nobody_may_write_no_heartbeat_is(&servers, &sluice).await;
     let after = numbers(&servers.primary, beats).await.unwrap();
     assert!(after.len() == 1 && after > before, "{before:?} {after:?}");
+    untold::a_detached_replica_is_told(&servers, &sluice).await;
 }
 
 /// A threshold of its own, in force by a reload: what would shut the gate anywhere else does not

@@ -25,6 +25,8 @@ pub struct StoppedReplication {
     pub message: String,
     /// `MEMBER_STATE` of a member of a group that is not online.
     pub member: Option<MemberState>,
+    /// There is no replication at all: it was promoted, or RESET REPLICA ALL.
+    pub detached: bool,
 }
 
 /// What a member of a group is while it is not online.
@@ -56,7 +58,15 @@ impl StoppedReplication {
         if message.chars().nth(MESSAGE_LEN_MAX).is_some() {
             shown.push('…');
         }
-        Self { thread, retries: false, channel, code, message: shown + cut, member: None }
+        Self {
+            thread,
+            retries: false,
+            channel,
+            code,
+            message: shown + cut,
+            member: None,
+            detached: false,
+        }
     }
 
     /// A member of a group in a state other than ONLINE, with the error of its applier.
@@ -69,12 +79,18 @@ impl StoppedReplication {
         Self { member: Some(member), ..Self::new(thread, String::new(), code, message) }
     }
 
+    /// A server that replicates from nobody.
+    pub(crate) fn detached() -> Self {
+        Self { detached: true, ..Self::new(StoppedThread::Receiver, String::new(), 0, "") }
+    }
+
     /// What ends it.
     pub(crate) fn advice(&self) -> &'static str {
         match self.member {
             Some(MemberState::Offline) => MEMBER_OFFLINE,
             Some(MemberState::Recovering) => MEMBER_RECOVERING,
             Some(MemberState::Error) => MEMBER_ERROR,
+            None if self.detached => DETACHED,
             None if self.retries => CANNOT_CONNECT,
             None if self.code != 0 => STOPPED_BY_ERROR,
             None => STOPPED_BY_HAND,
@@ -89,7 +105,10 @@ impl StoppedReplication {
 
 impl fmt::Display for StoppedReplication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { thread, retries, channel, code, message, member } = self;
+        let Self { thread, retries, channel, code, message, member, detached } = self;
+        if *detached {
+            return f.write_str("it is not a replica: SHOW REPLICA STATUS is empty");
+        }
         if let Some(member) = member {
             let state = match member {
                 MemberState::Offline => "OFFLINE",
@@ -169,10 +188,13 @@ impl ProbeBoard {
         let Observations { lag, replicas, news, .. } = &mut *seen;
         let (Some(tracker), Some(key)) = (lag, replicas.get(server)) else { return };
         let news = news.entry(server.clone()).or_default();
-        let thread = match status.stopped() {
+        let view = tracker.replica(now, *key);
+        // What has no channels may get the primary's writes in another way (Galera, Aurora).
+        let lags = view.is_some_and(|view| view.lag.is_some_and(|lag| lag >= view.threshold));
+        let thread = match status.stopped().filter(|how| lags || !how.detached) {
             Some(how) => {
                 let before = news.stopped.take().filter(|stopped| stopped.until.is_none());
-                let counts = tracker.replica(now, *key).is_some_and(|view| view.counts);
+                let counts = view.is_some_and(|view| view.counts);
                 news.stopped = Some(StoppedOnce {
                     how: how.clone(),
                     since: before.as_ref().map_or(now, |before| before.since),
@@ -195,6 +217,10 @@ impl ProbeBoard {
 
 pub(super) const STOPPED_BY_HAND: &str = "on that server: START REPLICA (before MySQL 8.0.22 and MariaDB \
     10.5: START SLAVE). To go on without it, take it out of the cluster's replicas in the file";
+
+const DETACHED: &str = "take it out of the cluster's replicas in the file: it was promoted, or \
+    detached (RESET REPLICA ALL). Or make it a replica again on that server: CHANGE REPLICATION SOURCE \
+    TO …; START REPLICA (MariaDB: CHANGE MASTER TO …; START SLAVE)";
 
 const STOPPED_BY_ERROR: &str = "mend what the error says on that server, then START REPLICA (before \
     MySQL 8.0.22 and MariaDB 10.5: START SLAVE). To go on without it, take it out of the cluster's \

@@ -99,6 +99,30 @@ fn a_replica_that_is_held_says_so_while_its_probe_waits() {
     assert_eq!(board.why_no_lag(at(7)).unwrap().why, format!("r: {held}"));
 }
 
+/// Its lag grew without end, and nobody said that it is to be taken out of the file.
+#[test]
+fn a_server_that_replicates_from_nobody_is_stopped_once_it_lags() {
+    let board = ProbeBoard::default();
+    let replica: Arc<str> = "r".into();
+    let replicas = (&[replica.clone()][..], &ReplicaBook::default());
+    board.configure(replicas, &limits(), PrimaryProbing::Probed, at(0));
+    board.heartbeat_committed(1, at(0));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    let detached = || ReplicationStatus::Stopped(StoppedReplication::detached());
+    let state = |now| board.replicas(at(now)).remove(0).view.state;
+    board.replication_said(&replica, detached(), at(1));
+    assert_eq!(state(1), ReplicaState::Counted, "it shows all that there is: a member of Galera");
+    board.heartbeat_committed(2, at(2));
+    board.replication_said(&replica, detached(), at(4));
+    assert_eq!(state(4), ReplicaState::ReceiverStopped);
+    let told = board.hindrance_of("r", at(4)).unwrap();
+    assert!(told.why.contains("it is not a replica"), "{told:?}");
+    assert!(told.advice.contains("take it out of the cluster's replicas"), "{told:?}");
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(5), key, Some(2)));
+    board.replication_said(&replica, detached(), at(5));
+    assert_eq!(state(5), ReplicaState::Counted);
+}
+
 /// `cause` was empty, and nothing said what kept the lag from being known.
 #[test]
 fn a_replica_that_is_left_out_says_why_and_what_ends_it() {

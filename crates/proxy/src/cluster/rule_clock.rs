@@ -1,8 +1,8 @@
 //! Which rules are in force changes with the wall clock: one expires, a schedule begins or ends.
 //!
 //! Rules that were made at runtime stand by the clock that does not jump, and their ends are only
-//! named by the wall clock. So all rules are judged by a time that goes on steadily, and follows a jump
-//! when those ends have been named anew.
+//! named by the wall clock. So all rules are judged by a time that goes on steadily, and follows a
+//! jump when those ends have been named anew.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -15,7 +15,8 @@ use super::{PROBE_TIMEOUT, ProbeTarget, Site};
 use crate::board::{ProbeError, ReplicationStatus};
 use crate::link::Link;
 
-/// How often at least a replica is asked whether its replication runs and whether it is delayed on purpose.
+/// How often at least a replica is asked whether its replication runs and whether it is delayed on
+/// purpose.
 /// The question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -124,6 +125,9 @@ impl LagQuestion {
                          { source: heartbeat }`"
                             .into(),
                     )),
+                    Ok(Replication { stopped: Some(how), .. }) if how.detached => {
+                        Err(ProbeError::Unusable(how.to_string()))
+                    }
                     told => told.map(|told| LagAnswer::Gives(told.behind)),
                 }
             }
@@ -207,8 +211,8 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
     cluster.probes.replication_said(&target.server, status, now);
 }
 
-/// Asks on another connection what holds the replication of a server that does not tell its status in
-/// time: that waits for STOP REPLICA, and on MariaDB for a receiver whose disk is full.
+/// Asks on another connection what holds the replication of a server that does not tell its status
+/// in time: that waits for STOP REPLICA, and on MariaDB for a receiver whose disk is full.
 async fn ask_threads(target: &ProbeTarget, threads: &mut Link) {
     let held = what_holds(threads).await;
     target.note_heard(&held);

@@ -100,8 +100,8 @@ impl Dialect {
         {
             return Ok(Replication::of_member(member));
         }
-        slowest(from(board.primary_as_source().as_ref(), channels))
-            .ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
+        let told = slowest(from(board.primary_as_source().as_ref(), channels));
+        Ok(told.unwrap_or_else(Replication::detached))
     }
 }
 
@@ -112,6 +112,11 @@ impl Replication {
         if is_behind && self.stopped.is_none() && self.waits.is_none() {
             self.waits = what_holds(replica).await.unwrap_or_default();
         }
+    }
+
+    fn detached() -> Self {
+        let stopped = Some(StoppedReplication::detached());
+        Self { delay: Duration::ZERO, behind: None, stopped, waits: None, is_member: false }
     }
 
     fn of_member(member: Member) -> Self {

@@ -10,7 +10,7 @@ use integration::sluice::{Metrics, SluiceProcess};
 use integration::topology::Topology;
 use mysql_async::prelude::Queryable as _;
 
-use super::{SOON, is_open, lag, wait_for_state};
+use super::{SOON, is_open, lag, wait_for_line, wait_for_state};
 
 /// Nothing is shown for a moment.
 pub(super) async fn an_emptied_table_is_no_lag(servers: &Topology, sluice: &SluiceProcess) {
@@ -62,6 +62,22 @@ pub(super) async fn what_holds_a_replica_is_told(servers: &mut Topology, sluice:
     sluice.wait_for_metrics("the gate opens", SOON, is_open).await.unwrap();
     let is_over = || async { Ok(!is_told().await?) };
     wait_until("it is told no more", SOON, is_over).await.unwrap();
+}
+
+/// It was promoted, or somebody has detached it.
+pub(super) async fn a_detached_replica_is_told(servers: &Topology, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first().unwrap();
+    let server = replica.addr().to_string();
+    let detach = match replica.server().flavour() {
+        Flavour::MySql => ["STOP REPLICA", "RESET REPLICA ALL"],
+        Flavour::MariaDb => ["STOP SLAVE", "RESET SLAVE ALL"],
+    };
+    replica.server().run_sql(&detach).await.unwrap();
+    wait_for_state(sluice, &server, "receiver_stopped").await;
+    let told = ["WARN", &server, "it is not a replica", "take it out of"];
+    wait_for_line(sluice, &told).await;
+    let ready = sluice.http_get("/readyz").await.unwrap().body;
+    assert!(ready.contains(&format!("replica {server}: it is not a replica")), "{ready}");
 }
 
 /// The applier waits for the heartbeat's table, and so does the probe. It was left out after three
