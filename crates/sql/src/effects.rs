@@ -121,18 +121,21 @@ pub struct TransactionVerbs {
     first: u8,
     /// The last one, or [`TransactionVerbs::UNCOUNTED`].
     last: u8,
-    /// The first one is of [`Class::Transaction`](crate::Class::Transaction), which runs nothing else.
-    plain: bool,
+    /// What the first one is.
+    kind: TransactionVerb,
 }
 
 /// What one of [`TransactionVerbs`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum TransactionVerb {
-    /// Of [`Class::Transaction`](crate::Class::Transaction).
+    /// Of [`Class::Transaction`](crate::Class::Transaction), which runs nothing else.
     Plain,
+    /// SET autocommit, and nothing else in that SET.
+    Switch,
     /// CALL, which has any number of results.
     Call,
     /// Another.
+    #[default]
     Other,
 }
 
@@ -143,6 +146,8 @@ pub enum VerbsRun {
     None,
     /// The first of them is what failed, and is a statement that runs nothing else.
     PlainFailed,
+    /// The first of them is what failed, and is one assignment to autocommit.
+    SwitchFailed,
     /// Nobody but the server knows.
     Some,
     /// All had.
@@ -154,19 +159,21 @@ impl TransactionVerbs {
     const UNCOUNTED: u8 = u8::MAX;
 
     /// Anywhere in a text.
-    const ANYWHERE: Self = Self { first: 1, last: Self::UNCOUNTED, plain: false };
+    const ANYWHERE: Self = Self { first: 1, last: Self::UNCOUNTED, kind: TransactionVerb::Other };
 
     /// With that statement, counted from 1, as one of them.
     pub(crate) fn with(self, statement: u32, verb: TransactionVerb) -> Self {
         let place = u8::try_from(statement).unwrap_or(Self::UNCOUNTED);
         let last = match verb {
             TransactionVerb::Call => Self::UNCOUNTED,
-            TransactionVerb::Plain | TransactionVerb::Other => self.last.max(place),
+            TransactionVerb::Plain | TransactionVerb::Switch | TransactionVerb::Other => {
+                self.last.max(place)
+            }
         };
         if self.any() {
             return Self { last, ..self };
         }
-        Self { first: place, last, plain: verb == TransactionVerb::Plain }
+        Self { first: place, last, kind: verb }
     }
 
     /// Whether there is any.
@@ -185,8 +192,12 @@ impl TransactionVerbs {
             VerbsRun::Some
         } else if results >= last {
             VerbsRun::All
-        } else if results < first && self.plain {
-            VerbsRun::PlainFailed
+        } else if results < first {
+            match self.kind {
+                TransactionVerb::Plain => VerbsRun::PlainFailed,
+                TransactionVerb::Switch => VerbsRun::SwitchFailed,
+                TransactionVerb::Call | TransactionVerb::Other => VerbsRun::Some,
+            }
         } else {
             VerbsRun::Some
         }

@@ -307,11 +307,16 @@ async fn a_transaction_that_began_and_wrote_in_one_text_finishes_untouched() {
 #[tokio::test]
 async fn what_leaves_a_transaction_open_leaves_it_admitted() {
     const ER_DUP_ENTRY: u16 = 1062;
+    const ER_WRONG_VALUE_FOR_VAR: u16 = 1231;
     const ER_XAER_OUTSIDE: u16 = 1400;
     const ER_XAER_RMERR: u16 = 1401;
     // Who may ask for what XA has prepared is another matter.
-    let leaves: [(&str, &[u16]); 6] = [
+    let leaves: [(&str, &[u16]); 10] = [
         ("SET autocommit = 0", &[]),
+        ("SET autocommit = 1", &[]),
+        ("SET @@session.autocommit = @@autocommit, LOCAL sql_mode = DEFAULT", &[]),
+        ("SET autocommit = 2", &[ER_WRONG_VALUE_FOR_VAR]),
+        ("SET ROLE NONE", &[]),
         ("XA RECOVER", &[ER_XAER_RMERR]),
         ("XA START 'x'", &[ER_XAER_OUTSIDE]),
         ("INSERT INTO t_left VALUES (0); COMMIT", &[ER_DUP_ENTRY]),

@@ -258,7 +258,11 @@ impl Transaction {
             match effects.transaction_verbs.run(end.results_ahead) {
                 VerbsRun::None => self.admitted = self.admitted.with(admits),
                 VerbsRun::PlainFailed if HAS_RUN_NOTHING.contains(&code) => {}
-                VerbsRun::PlainFailed | VerbsRun::Some => self.admitted = Admitted::No,
+                // Only what switches it on commits.
+                VerbsRun::SwitchFailed if self.flags.autocommit() => {}
+                VerbsRun::PlainFailed | VerbsRun::SwitchFailed | VerbsRun::Some => {
+                    self.admitted = Admitted::No;
+                }
                 VerbsRun::All => self.follow(admits, effects),
             }
             // With autocommit off it is begun by what fails, and no flags have shown it yet.

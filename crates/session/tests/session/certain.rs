@@ -97,6 +97,7 @@ fn an_error_at_or_behind_what_ends_the_transaction_ends_its_admission() {
     for (text, ahead, code) in [
         ("INSERT INTO t VALUES (2); COMMIT AND CHAIN; nonsense", &[OPEN, OPEN][..], 1064),
         ("SET autocommit = 1, autocommit = 0, nonsense = 3", &[], 1193),
+        ("SET autocommit = 0; SET autocommit = 1", &[STATUS_IN_TRANS], 1180),
         ("SELECT 1; ROLLBACK; SELECT 1 FROM none", &[OPEN, STATUS_AUTOCOMMIT], 1146),
         ("SELECT 1; ROLLBACK; SELECT 1 FROM none", &[OPEN], 1180),
         ("COMMIT; INSERT INTO t VALUES (2)", &[STATUS_AUTOCOMMIT], 1062),
@@ -127,6 +128,8 @@ fn what_an_error_has_not_reached_stands() {
         ("COMMIT AND CHAIN", &[], 1399),
         ("SELECT 1; BEGIN", &[OPEN], 1399),
         ("COMMIT WRK", &[], 1064),
+        ("SET autocommit = nonsense", &[], 1231),
+        ("SELECT 1; SET autocommit = nonsense", &[OPEN], 1231),
         // What the text has begun was asked for with it, and goes on.
         ("BEGIN; INSERT INTO t VALUES (2)", &[OPEN], 1062),
         (
@@ -141,7 +144,12 @@ fn what_an_error_has_not_reached_stands() {
 
 #[test]
 fn what_leaves_the_transaction_as_it_is_leaves_its_admission() {
-    for (text, flags) in [("XA RECOVER", OPEN), ("SET autocommit = 0", STATUS_IN_TRANS)] {
+    for (text, flags) in [
+        ("XA RECOVER", OPEN),
+        ("SET autocommit = 0", STATUS_IN_TRANS),
+        ("SET autocommit = 1", OPEN),
+        ("SET ROLE NONE", OPEN),
+    ] {
         let mut driver = Driver::logged_in(GATED, 0);
         driver.passes("BEGIN", OPEN);
         driver.asks(WRITE, OPEN);

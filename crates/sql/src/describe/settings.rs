@@ -9,7 +9,10 @@
 mod joined;
 
 use self::joined::Joined;
-use super::walk::{Step, Walk};
+use super::{
+    transactions::Switch,
+    walk::{Step, Walk},
+};
 use crate::{
     class::Class,
     effects::AppSetting,
@@ -50,6 +53,9 @@ impl<'t> Walk<'t, '_> {
         if self.is(first, "STATEMENT") {
             return self.set_statement();
         }
+        if self.is(first, "ROLE") && !self.mariadb {
+            return Step::Class(Class::Session);
+        }
         let mut assigned = Assigned::default();
         let mut item = first;
         let mut scope = Scope::Session;
@@ -62,6 +68,7 @@ impl<'t> Walk<'t, '_> {
         }
         self.effects.plain.sql_mode_by_flags =
             assigned.computes_mode && !assigned.unclear && !self.behind_settings;
+        self.switch = assigned.switch();
         let reads = assigned.reads && self.locking;
         Step::Class(if reads { Class::LockingRead } else { Class::Session })
     }
@@ -135,7 +142,8 @@ impl<'t> Walk<'t, '_> {
             self.token();
             return Target::Charset;
         }
-        if self.is(token, "TRANSACTION") {
+        let role = self.is(token, "ROLE") && !is_assignment(self.peek());
+        if role || self.is(token, "TRANSACTION") {
             return Target::Other;
         }
         if self.is(token, "PASSWORD") {
@@ -232,6 +240,9 @@ impl<'t> Walk<'t, '_> {
         let alone = len == 1 || (collates && len == 3 && target == Target::Charset);
         let value = Value { first, alone };
         assigned.unclear |= matches!(target, Target::Any | Target::Statement);
+        assigned.items = assigned.items.saturating_add(1);
+        let switches = u32::from(target == Target::Autocommit);
+        assigned.switches = assigned.switches.saturating_add(switches);
         if target == Target::SqlMode {
             self.note_mode(value, joined, assigned);
         } else {
@@ -365,6 +376,20 @@ struct Assigned {
     sets_mode: bool,
     /// What `sql_mode` is set to is not in the text.
     computes_mode: bool,
+    items: u32,
+    /// How many of them are for autocommit.
+    switches: u32,
+}
+
+impl Assigned {
+    /// Switched off and on again, autocommit commits as often.
+    fn switch(&self) -> Switch {
+        match (self.switches, self.items) {
+            (1, 1) if !self.unclear => Switch::Alone,
+            (1, _) if !self.unclear => Switch::WithOthers,
+            (_, _) => Switch::Unclear,
+        }
+    }
 }
 
 /// The right side of an assignment.

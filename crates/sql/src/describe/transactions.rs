@@ -7,6 +7,18 @@ use crate::{
     lexer::Token,
 };
 
+/// What a SET does to autocommit.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Switch {
+    /// Nothing, or what only the server knows.
+    #[default]
+    Unclear,
+    /// It is one assignment, to autocommit.
+    Alone,
+    /// So is one of its assignments, and the others commit nothing.
+    WithOthers,
+}
+
 impl Walk<'_, '_> {
     /// Notes whether the statement of `class` that begins with `verb` may begin or end a
     /// transaction; SET and the statements of transactions have noted so themselves.
@@ -41,14 +53,17 @@ impl Walk<'_, '_> {
     pub(super) fn follow_transaction(&mut self, class: Class, classes: ClassSet) {
         let plain = &mut self.effects.plain;
         let controls = std::mem::take(&mut self.controls);
+        let switch = std::mem::take(&mut self.switch);
         let controlled = self.verbs.any();
         plain.transaction_control_before_other |= classes.is_gateable() && controlled;
         plain.unlocks_before_other |= classes.is_gateable() && self.unlocks;
         self.unlocks = plain.releases.any() || plain.takes.any() || plain.begins_transaction;
         // What commits of itself, and may work before or behind that, shows in the server's flags,
         // if nothing follows; not LOCK TABLES, behind which another transaction is open where
-        // autocommit is off.
-        let commits = controls && matches!(class, Class::Ddl | Class::Admin) && !self.locks;
+        // autocommit is off. So does one SET of autocommit: what it switches on commits, and nothing
+        // else of it does.
+        let shows = matches!(class, Class::Ddl | Class::Admin) || switch != Switch::Unclear;
+        let commits = controls && shows && !self.locks;
         let calls = controls && class == Class::Call;
         plain.transaction_after = match plain.transaction_after {
             _ if calls && controlled => TransactionAfter::OfTextOrOther,
@@ -63,6 +78,7 @@ impl Walk<'_, '_> {
             let verb = match class {
                 Class::Call => TransactionVerb::Call,
                 Class::Transaction => TransactionVerb::Plain,
+                Class::Session if switch == Switch::Alone => TransactionVerb::Switch,
                 Class::Read
                 | Class::LockingRead
                 | Class::Write

@@ -1,5 +1,6 @@
 //! The walk over a text, statement by statement.
 
+use super::transactions::Switch;
 use crate::{
     calls::Calls,
     class::{Class, ClassSet},
@@ -135,6 +136,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) reads_differently: bool,
     /// This statement may begin or end a transaction.
     pub(super) controls: bool,
+    /// What this statement does to autocommit, if it is a SET.
+    pub(super) switch: Switch,
     /// This statement is LOCK TABLES or LOCK INSTANCE.
     pub(super) locks: bool,
     /// A statement before may have given back locks.
@@ -180,6 +183,7 @@ impl<'t, 's> Walk<'t, 's> {
             calls: Calls::default(),
             reads_differently: false,
             controls: false,
+            switch: Switch::default(),
             locks: false,
             unlocks: false,
             verbs: TransactionVerbs::default(),

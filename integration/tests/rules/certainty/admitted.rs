@@ -38,7 +38,7 @@ async fn an_admission_ends_with_its_transaction_also_out_of_sight() {
         world.table("ended").await;
         let ok: &[u8] = b"/* app=ok */ SELECT id FROM test.called WHERE id = 1 FOR UPDATE";
         let bad: &[u8] = b"/* app=bad */ UPDATE test.ended SET n = 1";
-        let ways: [&[&[u8]]; 15] = [
+        let ways: [&[&[u8]]; 18] = [
             &[b"COMMIT; SELECT nonsense"],
             &[b"BEGIN; SELECT nonsense"],
             &[b"COMMIT AND CHAIN; SELECT nonsense"],
@@ -49,6 +49,9 @@ async fn an_admission_ends_with_its_transaction_also_out_of_sight() {
             &[b"SET @v = 'COMMIT AND CHAIN'", b"PREPARE e FROM @v; EXECUTE e; SELECT nonsense"],
             &[b"SET autocommit = 1; SET autocommit = 0; SELECT 1 FROM test.called; SELECT nonsense"],
             &[b"SET autocommit = 1, autocommit = 0", b"SELECT 1 FROM test.called"],
+            &[b"SET autocommit = 0", b"SET autocommit = 1"],
+            &[b"SET autocommit = 0, autocommit = 1", b"BEGIN"],
+            &[b"SET autocommit = 0", b"SET autocommit = 1; SET autocommit = 0; SELECT 1 FROM test.called"],
             &[b"SELECT /*+ it's */ 1; COMMIT; BEGIN"],
             &[b"COMMIT /*+ ' */; BEGIN"],
             &[b"SELECT /*+ \" */ 1; COMMIT AND CHAIN; SELECT nonsense /*+ \" */"],

@@ -139,6 +139,19 @@ fn what_began_in_a_text_and_worked_there_goes_on_behind_it() {
         ("LOCK TABLES t WRITE", Other),
         ("CALL p()", Unknown),
         ("CALL p(); SELECT 1", Unknown),
+        // The flags show whether it has committed, if nothing could have begun another since.
+        ("SET autocommit = 1", Same),
+        ("SET @a = 1, LOCAL autocommit = DEFAULT", Same),
+        ("SET @@session.autocommit = @@autocommit", Same),
+        ("BEGIN; UPDATE t SET a = 1; SET autocommit = 1", OfText),
+        ("COMMIT; SET autocommit = 1", Other),
+        ("SET autocommit = 1; SELECT 1", Other),
+        ("SET autocommit = 0, autocommit = 1", Other),
+        ("SET autocommit = 1, autocommit = 0", Other),
+        ("SET autocommit = 1, `śql_mode` = ''", Other),
+        ("SET autocommit = (SELECT a FROM t)", Other),
+        ("SET ROLE NONE", Same),
+        ("SET ROLE NONE; SELECT 1", Same),
     ] {
         assert_eq!(effects(text).plain.transaction_after, after, "{text}");
     }
@@ -146,7 +159,7 @@ fn what_began_in_a_text_and_worked_there_goes_on_behind_it() {
 
 #[test]
 fn how_far_a_text_came_is_told_by_the_results_ahead_of_its_error() {
-    use crate::VerbsRun::{All, None, PlainFailed, Some};
+    use crate::VerbsRun::{All, None, PlainFailed, Some, SwitchFailed};
     for (text, results, run) in [
         ("SELECT 1; SELECT 2", 1, None),
         ("UPDATE t SET a = 1; COMMIT", 0, None),
@@ -154,7 +167,12 @@ fn how_far_a_text_came_is_told_by_the_results_ahead_of_its_error() {
         ("XA START 'x'", 0, PlainFailed),
         ("SELECT 1; XA COMMIT 'x'; COMMIT", 1, PlainFailed),
         ("COMMIT; XA START 'x'", 1, Some),
-        ("SET autocommit = 1", 0, Some),
+        ("SET autocommit = 1", 0, SwitchFailed),
+        ("SELECT 1; SET autocommit = DEFAULT; SELECT 2", 1, SwitchFailed),
+        ("SET autocommit = 1; SELECT 2", 1, All),
+        ("SET autocommit = 1; COMMIT", 1, Some),
+        ("SET autocommit = 1, @a = 1", 0, Some),
+        ("SET autocommit = (SELECT 1 FOR UPDATE)", 0, Some),
         ("CREATE TABLE x SELECT f()", 0, Some),
         ("BEGIN; UPDATE t SET a = 1; SELECT 2", 0, PlainFailed),
         ("BEGIN; UPDATE t SET a = 1; SELECT 2", 1, All),
