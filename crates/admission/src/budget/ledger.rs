@@ -99,7 +99,7 @@ pub struct BudgetUsed {
     pub server_time: Duration,
     /// Rows changed, and rows sent.
     pub rows: u64,
-    /// Whether it ended in an error, or without an answer: then it says nothing about the next one.
+    /// Whether it ended in an error, or without an answer: the next one may cost more than this.
     pub failed: bool,
 }
 
@@ -359,11 +359,15 @@ impl Budgets {
         let cost = Cost { seconds: used.server_time.as_secs_f64(), rows };
         let more = cost.less(hold.cost);
         self.leave(now, hold, BudgetDebt::of(0.0, more));
-        if !used.failed {
+        let is_new = if used.failed {
+            let least = Cost { rows: cost.rows.max(hold.cost.rows), ..cost };
+            self.predictions.learn_at_least(now, hold.asks.0, (least, hold.finding))
+        } else {
             self.predictions.learn(now, hold.asks, (cost, hold.finding));
-            if let (Some(untold), Some(digest)) = (&mut self.untold, hold.asks.0) {
-                untold.learn(digest);
-            }
+            true
+        };
+        if let (Some(untold), Some(digest), true) = (&mut self.untold, hold.asks.0, is_new) {
+            untold.learn(digest);
         }
     }
 

@@ -5,6 +5,10 @@
 //! stands for the average of before: of a digest that is refused hardly anything runs, and an average
 //! over what is refused would be paid for by ten minutes a part.
 //!
+//! What ended in an error, or without an answer, would have cost its digest that at least: it counts
+//! if that is more than is known. Where nothing is known but such a bound, the first that ends well
+//! stands in its place.
+//!
 //! Bounds: [`SHAPES_MAX`] averages; beyond, one is forgotten that nobody has asked for, or learned
 //! again, since it was last its turn (the clock of page replacement; Corbató, "A paging experiment with
 //! the Multics system", 1968). So a flood of digests that come once makes nobody forget what is
@@ -82,6 +86,8 @@ struct Average {
     cost: Cost,
     /// Until then its digest is refused for it.
     believed_until: MonoTime,
+    /// Nothing of it has ended well.
+    is_bound: bool,
     /// It has been asked for, or learned again, since it was last its turn to be forgotten.
     met: bool,
 }
@@ -167,7 +173,8 @@ impl Predictions {
         if known.is_some_and(|known| known.believed_until >= believed_until) {
             return false;
         }
-        self.put(shape, Cost { seconds, rows }, believed_until);
+        let cost = Cost { seconds, rows };
+        self.put(shape, Average { believed_until, ..Average::of(cost, now) });
         true
     }
 
@@ -187,23 +194,45 @@ impl Predictions {
         self.all = Some(self.all.map_or(cost, |all| all.nearer_to(cost)));
     }
 
+    /// One of this digest has failed behind so much. False: that says nothing.
+    pub(super) fn learn_at_least(
+        &mut self,
+        now: MonoTime,
+        digest: Option<DigestKey>,
+        (least, finding): (Cost, Finding),
+    ) -> bool {
+        let Some(shape) = digest.map(Shape::Digest).filter(|_| finding != Finding::Part) else {
+            return false;
+        };
+        match self.averages.get(&shape) {
+            Some(average) if average.cost.seconds >= least.seconds => return false,
+            Some(Average { is_bound: false, .. }) => self.learn_one(now, shape, (least, finding)),
+            Some(Average { is_bound: true, .. }) | None => {
+                let bound = Average { is_bound: true, ..Average::of(least, now) };
+                self.put(shape, bound);
+            }
+        }
+        true
+    }
+
     fn learn_one(&mut self, now: MonoTime, shape: Shape, (cost, finding): (Cost, Finding)) {
         let cost = match (self.averages.get(&shape), finding) {
             (None, _) | (Some(_), Finding::Anew) => cost,
+            (Some(Average { is_bound: true, .. }), Finding::Further | Finding::Part) => cost,
             (Some(average), Finding::Further | Finding::Part) => average.cost.nearer_to(cost),
         };
-        self.put(shape, cost, now.saturating_add(BELIEVED_FOR));
+        self.put(shape, Average::of(cost, now));
     }
 
-    fn put(&mut self, shape: Shape, cost: Cost, believed_until: MonoTime) {
+    fn put(&mut self, shape: Shape, learned: Average) {
         if let Some(average) = self.averages.get_mut(&shape) {
-            *average = Average { cost, believed_until, met: true };
+            *average = Average { met: true, ..learned };
             return;
         }
         if self.averages.len() >= SHAPES_MAX {
             self.forget_one();
         }
-        self.averages.insert(shape, Average { cost, believed_until, met: false });
+        self.averages.insert(shape, learned);
         self.learned.push_back(shape);
     }
 
@@ -232,6 +261,12 @@ fn cost_of((shape, average): (&Shape, &Average)) -> Option<(DigestKey, f64)> {
 }
 
 impl Average {
+    /// Learned now.
+    fn of(cost: Cost, now: MonoTime) -> Self {
+        let believed_until = now.saturating_add(BELIEVED_FOR);
+        Self { cost, believed_until, is_bound: false, met: false }
+    }
+
     /// The same for another process.
     fn told(&self, now: MonoTime) -> DigestCost {
         let Cost { seconds, rows } = self.cost;

@@ -296,6 +296,30 @@ fn what_an_exempt_one_costs_now_frees_the_others_at_once() {
     assert!(is_refused(&mut budgets, now, digest));
 }
 
+/// It ran into `max_execution_time` each time, and was let through each time.
+#[test]
+fn what_fails_would_have_cost_that_at_least() {
+    let (mut budgets, digest) = (costly(5.0), DigestKey(7));
+    let now = MonoTime::from_nanos(1);
+    let fails = |budgets: &mut Budgets, digest, seconds| {
+        let hold = budgets.take(now, &of(0), (Some(digest), APP));
+        budgets.finish(now, &hold, &BudgetUsed { failed: true, ..used(seconds) });
+    };
+    fails(&mut budgets, digest, 0.1);
+    assert!(!is_refused(&mut budgets, now, digest));
+    fails(&mut budgets, digest, 6.0);
+    assert!(is_refused(&mut budgets, now, digest));
+    fails(&mut budgets, digest, 0.1);
+    assert!(is_refused(&mut budgets, now, digest), "it says nothing");
+    // What ends well says more than what has failed only.
+    runs(&mut budgets, now, digest, 1.0);
+    assert!(!is_refused(&mut budgets, now, digest));
+    runs(&mut budgets, now, DigestKey(8), 1.0);
+    fails(&mut budgets, DigestKey(8), 0.1);
+    fails(&mut budgets, DigestKey(8), 60.0);
+    assert!(is_refused(&mut budgets, now, DigestKey(8)));
+}
+
 /// It was let in with a quarter of what the part cost, and freed what is dear.
 #[test]
 fn a_cursor_that_goes_on_behind_a_pause_says_nothing_of_what_its_statement_costs() {

@@ -148,6 +148,11 @@ impl Lab {
         let mut conn = answer.conn;
         let again = conn.query(dear).await.unwrap();
         assert_eq!(Refused::of(&again).unwrap().reason(), Some("budget_query"));
+        // It ends in an error of two rows, when the first has taken its time.
+        let fails = "SELECT 'edited', (SELECT SLEEP(0.3) UNION SELECT 2)";
+        assert_eq!(conn.query(fails).await.unwrap().err().map(|(code, _)| code), Some(1242));
+        let again = conn.query(fails).await.unwrap();
+        assert_eq!(Refused::of(&again).unwrap().reason(), Some("budget_query"));
         self.save(&both.replace('9', "8")).await;
         conn.query(dear).await.unwrap().accepted().unwrap();
     }
