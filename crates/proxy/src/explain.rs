@@ -8,7 +8,8 @@
 //!
 //! Nobody waits for longer than the guard says. The answer of an EXPLAIN that comes too late is kept
 //! for the next one: by schema and digest for [`FRESH`], and beyond that, while another is asked for,
-//! as long as there is room. Values differ between statements of one digest, so what is above the
+//! as long as there is room. What has met a lock leaves what is known as it is, and is asked about
+//! again soon. Values differ between statements of one digest, so what is above the
 //! limit is asked about by its own text: a statement passes by what is known of its like, and is
 //! refused by what the server said of itself.
 //!
@@ -210,7 +211,8 @@ impl Explainer {
         let until = now.checked_add(timeout).unwrap_or(now);
         loop {
             if tokio::time::timeout_at(until, answered.as_mut()).await.is_err() {
-                return Foreseen::TimedOut;
+                let last = self.cache.lock().last_said(of_text);
+                return last.unwrap_or(Foreseen::TimedOut);
             }
             answered.set(self.answered.notified());
             answered.as_mut().enable();
@@ -234,13 +236,18 @@ impl Explainer {
         drop(pending);
         let asking = Pending { explainer: Arc::clone(self), of_text: subject.of_text };
         let policy = Arc::clone(policy);
-        tokio::spawn(async move { asking.explainer.ask(&policy, &subject).await });
+        let since = Instant::now();
+        tokio::spawn(async move { asking.explainer.ask(&policy, &subject, since).await });
         Ok(())
     }
 
-    async fn ask(&self, policy: &ClusterPolicy, subject: &Subject) {
+    async fn ask(&self, policy: &ClusterPolicy, subject: &Subject, since: Instant) {
         // The semaphore is never closed.
         let place = self.places.acquire().await;
+        // What its like has met while it waited it would meet as well.
+        if self.cache.lock().unknown_since(subject, since).is_some() {
+            return;
+        }
         let asked = ask(&self.pool, policy, subject).await;
         drop(place);
         let said = match asked {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -10,6 +11,11 @@ use super::{FRESH, Foreseen, Subject};
 
 /// Most that is kept, of some 50 bytes each: the oldest leaves first.
 const KEPT_MAX: usize = 20_000;
+
+/// What was not answered, for a lock, a right that is missing or a fault, is asked about again behind
+/// this, and twice as long each time that it is not answered again, up to the second.
+const AGAIN_MIN: Duration = Duration::from_secs(1);
+const AGAIN_MAX: Duration = Duration::from_secs(8);
 
 /// A text or a digest in a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,17 +29,49 @@ impl Key {
     }
 }
 
-/// What the server has said, and when.
-#[derive(Clone, Copy, Debug)]
+/// What the server has said.
+#[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// So many rows, or why that is not known.
-    said: Result<u64, Foreseen>,
+    /// So many rows, and when it said so.
+    rows: Option<(u64, Instant)>,
+    /// What came in place of an answer since.
+    unknown: Option<Unknown>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unknown {
+    why: Foreseen,
     at: Instant,
+    /// Nobody asks before.
+    again: Instant,
+    delay: Duration,
 }
 
 impl Entry {
-    fn is_fresh(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.at) < FRESH
+    fn fresh(&self, now: Instant) -> Option<(u64, Instant)> {
+        self.rows.filter(|(_, at)| now.saturating_duration_since(*at) < FRESH)
+    }
+
+    /// Whether it may be asked about. Where nothing was answered last, by one alone until that is.
+    fn may_ask(&mut self, now: Instant) -> bool {
+        let Some(unknown) = &mut self.unknown else { return true };
+        let may = now >= unknown.again;
+        if may {
+            unknown.again = now + unknown.delay;
+        }
+        may
+    }
+
+    fn note_unknown(&mut self, why: Foreseen, at: Instant) {
+        if why != Foreseen::TimedOut {
+            self.rows = self.fresh(at);
+        }
+        let delay = match (why, self.unknown) {
+            (Foreseen::NotExplained, _) => FRESH,
+            (_, Some(before)) => (2 * before.delay).min(AGAIN_MAX),
+            (_, None) => AGAIN_MIN,
+        };
+        self.unknown = Some(Unknown { why, at, again: at + delay, delay });
     }
 }
 
@@ -56,30 +94,51 @@ pub(super) struct Cache {
 
 impl Cache {
     /// What is known of a statement: that its like is expected to read little, however long ago that
-    /// was said; that nothing was to be known of its like lately; or what was lately said of itself.
-    pub(super) fn find(&self, server: &Arc<str>, subject: &Subject, now: Instant) -> Option<Known> {
+    /// was said; what was lately said of itself; or that nothing was to be known of its like lately.
+    pub(super) fn find(
+        &mut self,
+        server: &Arc<str>,
+        subject: &Subject,
+        now: Instant,
+    ) -> Option<Known> {
         if self.server.as_ref() != Some(server) {
             return None;
         }
-        let of_like = self.entries.get(&subject.of_like)?;
-        let is_fresh = of_like.is_fresh(now);
-        match of_like.said {
-            Ok(rows) if rows <= subject.most => {
-                Some(Known { foreseen: Foreseen::Cached(rows), is_stale: !is_fresh })
-            }
-            Ok(_) => {
-                let of_text = self.entries.get(&subject.of_text)?;
-                let rows = of_text.said.ok().filter(|_| of_text.is_fresh(now))?;
-                Some(Known { foreseen: Foreseen::Cached(rows), is_stale: false })
-            }
-            Err(foreseen) => is_fresh.then_some(Known { foreseen, is_stale: false }),
+        let own = self.entries.get(&subject.of_text).copied().unwrap_or_default();
+        let of_like = self.entries.get_mut(&subject.of_like)?;
+        if let Some((rows, _)) = of_like.rows.filter(|(rows, _)| *rows <= subject.most) {
+            let is_stale = of_like.fresh(now).is_none() && of_like.may_ask(now);
+            return Some(Known { foreseen: Foreseen::Cached(rows), is_stale });
         }
+        let of_own = |(rows, _)| Known { foreseen: Foreseen::Cached(rows), is_stale: false };
+        if let Some(fresh) = own.fresh(now).filter(|_| of_like.rows.is_some()) {
+            return Some(of_own(fresh));
+        }
+        let why = of_like.unknown?.why;
+        let unknown = Known { foreseen: why, is_stale: false };
+        (!of_like.may_ask(now)).then(|| own.rows.map_or(unknown, of_own))
     }
 
-    /// What the server has said of this text since then.
+    /// What the server has said of this text since then, or before, if it says nothing now.
     pub(super) fn said(&self, of_text: Key, since: Instant) -> Option<Foreseen> {
-        let entry = self.entries.get(&of_text).filter(|entry| entry.at >= since)?;
-        Some(entry.said.map_or_else(|foreseen| foreseen, Foreseen::Asked))
+        let entry = self.entries.get(&of_text)?;
+        if let Some(unknown) = entry.unknown.filter(|unknown| unknown.at >= since) {
+            return Some(self.last_said(of_text).unwrap_or(unknown.why));
+        }
+        let (rows, _) = entry.rows.filter(|(_, at)| *at >= since)?;
+        Some(Foreseen::Asked(rows))
+    }
+
+    /// How many rows the server has said of this text, however long ago.
+    pub(super) fn last_said(&self, of_text: Key) -> Option<Foreseen> {
+        let (rows, _) = self.entries.get(&of_text)?.rows?;
+        Some(Foreseen::Cached(rows))
+    }
+
+    /// Why nothing is known of its like, if another one has found that since then.
+    pub(super) fn unknown_since(&self, subject: &Subject, since: Instant) -> Option<Foreseen> {
+        let unknown = self.entries.get(&subject.of_like)?.unknown?;
+        (unknown.at >= since).then_some(unknown.why)
     }
 
     pub(super) fn note(
@@ -92,17 +151,23 @@ impl Cache {
         if self.server.as_ref() != Some(server) {
             *self = Self { server: Some(Arc::clone(server)), ..Self::default() };
         }
-        self.put(subject.of_text, Entry { said, at });
-        let before = self.entries.get(&subject.of_like).filter(|entry| entry.is_fresh(at));
-        let of_like = match (before.map(|entry| entry.said), said) {
-            // The largest of late: those with other values are asked about by themselves then.
-            (Some(Ok(before)), Ok(rows)) => Ok(rows.max(before)),
-            (Some(Ok(before)), Err(_)) => Ok(before),
-            (Some(Err(_)) | None, said) => said,
-        };
-        // How old it is goes by the first of them, so that a large one is not the largest for ever.
-        let at = before.filter(|entry| entry.said.is_ok()).map_or(at, |entry| entry.at);
-        self.put(subject.of_like, Entry { said: of_like, at });
+        let own = self.entry(subject.of_text);
+        match said {
+            Ok(rows) => *own = Entry { rows: Some((rows, at)), unknown: None },
+            Err(why) => own.note_unknown(why, at),
+        }
+        let of_like = self.entry(subject.of_like);
+        match said {
+            // The largest of late: those with other values are asked about by themselves then. How old
+            // it is goes by the first of them, so that a large one is not the largest for ever.
+            Ok(rows) => {
+                let (before, at) = of_like.fresh(at).unwrap_or((rows, at));
+                *of_like = Entry { rows: Some((rows.max(before), at)), unknown: None };
+            }
+            // It may be its own values that the server refuses.
+            Err(Foreseen::Failed) if of_like.rows.is_some() => {}
+            Err(why) => of_like.note_unknown(why, at),
+        }
         while self.order.len() > KEPT_MAX {
             if let Some(oldest) = self.order.pop_front() {
                 self.entries.remove(&oldest);
@@ -110,10 +175,11 @@ impl Cache {
         }
     }
 
-    fn put(&mut self, key: Key, entry: Entry) {
-        if self.entries.insert(key, entry).is_none() {
+    fn entry(&mut self, key: Key) -> &mut Entry {
+        self.entries.entry(key).or_insert_with(|| {
             self.order.push_back(key);
-        }
+            Entry::default()
+        })
     }
 }
 
@@ -152,20 +218,20 @@ mod tests {
     fn a_statement_passes_by_its_like_and_is_refused_by_its_own_word() {
         let (mut cache, server) = (Cache::default(), Arc::from("db:3306"));
         let now = Instant::now();
-        let find = |cache: &Cache, id, now| {
+        let find = |cache: &mut Cache, id, now| {
             cache.find(&server, &subject(id, 100), now).map(|known| known.foreseen)
         };
-        assert_eq!(find(&cache, 1, now), None);
+        assert_eq!(find(&mut cache, 1, now), None);
         cache.note(&server, &subject(5, 100), Ok(5), now);
-        assert_eq!(find(&cache, 1, now), Some(Foreseen::Cached(5)));
+        assert_eq!(find(&mut cache, 1, now), Some(Foreseen::Cached(5)));
         cache.note(&server, &subject(900, 100), Ok(900), now);
-        assert_eq!(find(&cache, 900, now), Some(Foreseen::Cached(900)));
-        assert_eq!(find(&cache, 901, now), None, "another value is asked about");
-        assert_eq!(find(&cache, 5, now), Some(Foreseen::Cached(5)));
+        assert_eq!(find(&mut cache, 900, now), Some(Foreseen::Cached(900)));
+        assert_eq!(find(&mut cache, 901, now), None, "another value is asked about");
+        assert_eq!(find(&mut cache, 5, now), Some(Foreseen::Cached(5)));
         cache.note(&server, &subject(6, 100), Ok(6), now);
-        assert_eq!(find(&cache, 901, now), None, "the largest of late counts");
+        assert_eq!(find(&mut cache, 901, now), None, "the largest of late counts");
         let later = now + FRESH;
-        assert_eq!(find(&cache, 5, later), None);
+        assert_eq!(find(&mut cache, 5, later), None);
         cache.note(&server, &subject(6, 100), Ok(6), later);
         let known = cache.find(&server, &subject(7, 100), later + FRESH).unwrap();
         assert_eq!(known, Known { foreseen: Foreseen::Cached(6), is_stale: true });
@@ -177,13 +243,61 @@ mod tests {
     fn what_was_not_to_be_known_is_not_asked_again_at_once() {
         let (mut cache, server) = (Cache::default(), Arc::from("db:3306"));
         let now = Instant::now();
-        cache.note(&server, &subject(1, 100), Err(Foreseen::Denied), now);
-        let find = |at| cache.find(&server, &subject(2, 100), at).map(|known| known.foreseen);
-        assert_eq!(find(now), Some(Foreseen::Denied));
-        assert_eq!(find(now + FRESH), None);
-        let asked = cache.said(subject(1, 100).of_text, now);
-        assert_eq!(asked, Some(Foreseen::Denied));
-        assert_eq!(cache.said(subject(1, 100).of_text, now + Duration::from_millis(1)), None);
+        let mut at = now;
+        for (why, delay) in [
+            (Foreseen::Denied, AGAIN_MIN),
+            (Foreseen::TimedOut, 2 * AGAIN_MIN),
+            (Foreseen::Failed, 4 * AGAIN_MIN),
+            (Foreseen::Failed, AGAIN_MAX),
+            (Foreseen::Failed, AGAIN_MAX),
+            (Foreseen::NotExplained, FRESH),
+        ] {
+            cache.note(&server, &subject(1, 100), Err(why), at);
+            let mut find =
+                |at| cache.find(&server, &subject(2, 100), at).map(|known| known.foreseen);
+            assert_eq!(find(at + delay - Duration::from_millis(1)), Some(why));
+            at += delay;
+            assert_eq!(find(at), None, "{why:?}");
+            assert_eq!(find(at), Some(why), "one asks");
+        }
+        let of_text = subject(1, 100).of_text;
+        assert_eq!(cache.said(of_text, now), Some(Foreseen::NotExplained));
+        assert_eq!(cache.said(of_text, at), None);
+        assert_eq!(cache.unknown_since(&subject(3, 100), at), None);
+        assert_eq!(cache.unknown_since(&subject(3, 100), now), Some(Foreseen::NotExplained));
+    }
+
+    /// A lock that one EXPLAIN met had the guard let pass all of its digest for a minute.
+    #[test]
+    fn no_answer_does_not_displace_one() {
+        let (mut cache, server) = (Cache::default(), Arc::from("db:3306"));
+        let now = Instant::now();
+        for (id, rows) in [(1, 1), (900, 900)] {
+            cache.note(&server, &subject(id, 100), Ok(rows), now);
+        }
+        let later = now + FRESH;
+        let find = |cache: &mut Cache, id, most, at| {
+            cache
+                .find(&server, &subject(id, most), at)
+                .map(|known| (known.foreseen, known.is_stale))
+        };
+        assert_eq!(find(&mut cache, 900, 100, later), None);
+        cache.note(&server, &subject(900, 100), Err(Foreseen::TimedOut), later);
+        let told = Some((Foreseen::Cached(900), false));
+        assert_eq!(find(&mut cache, 900, 100, later), told, "it is not asked at once");
+        assert_eq!(find(&mut cache, 901, 100, later), Some((Foreseen::TimedOut, false)));
+        assert_eq!(cache.said(subject(900, 100).of_text, later), told.map(|(told, _)| told));
+        // Its like reads little by another guard's limit.
+        let little = |is_stale| Some((Foreseen::Cached(900), is_stale));
+        assert_eq!(find(&mut cache, 902, 1000, later), little(false));
+        let again = later + AGAIN_MIN;
+        assert_eq!(find(&mut cache, 902, 1000, again), little(true));
+        assert_eq!(find(&mut cache, 902, 1000, again), little(false));
+        // A text that cannot run says nothing of its like.
+        cache.note(&server, &subject(900, 100), Ok(900), again);
+        cache.note(&server, &subject(903, 100), Err(Foreseen::Failed), again);
+        assert_eq!(find(&mut cache, 904, 100, again), None, "it is asked");
+        assert_eq!(find(&mut cache, 900, 100, again), told);
     }
 
     #[test]
