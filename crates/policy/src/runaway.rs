@@ -179,7 +179,7 @@ pub struct Quarantined {
     pub key: RuleKey,
     /// What is refused, or comes last.
     pub likeness: Likeness,
-    /// Which of the two: what was done with the one that ran away.
+    /// Which of the two: what its rule does with what runs away.
     pub action: RunawayAction,
     /// Whose statement ran away.
     pub app: Box<[u8]>,
@@ -204,13 +204,13 @@ impl Quarantined {
         self.until.saturating_since(self.since).saturating_add(self.stood)
     }
 
-    /// The same, standing for so long in all.
-    fn lasting(entry: &Arc<Self>, lasts: Duration) -> Arc<Self> {
-        if entry.lasts() == lasts {
+    /// The same as its rule has it: with this action, standing for so long in all.
+    fn under(entry: &Arc<Self>, (action, lasts): (RunawayAction, Duration)) -> Arc<Self> {
+        if (entry.action, entry.lasts()) == (action, lasts) {
             return entry.clone();
         }
         let until = entry.since.saturating_add(lasts.saturating_sub(entry.stood));
-        Arc::new(Self { until, ..Self::clone(entry) })
+        Arc::new(Self { action, until, ..Self::clone(entry) })
     }
 
     /// The budget that lets one statement like it be at the server at a time.
@@ -317,18 +317,24 @@ impl Quarantine {
         Self::of(list)
     }
 
-    /// What of it stands under these rules: that whose rule watches for it, for as long as that says
-    /// from when it was caught.
+    /// What of it stands under these rules: that whose rule watches for it, with the action that it has,
+    /// and for as long as it says from when it was caught.
     #[must_use]
     pub fn under(&self, rules: &Rules, now: MonoTime) -> Self {
         if !self.may_hold(now) {
             return Self::default();
         }
-        let watch = |rule: &Rule| Some((rule.key, rule.runaway?.watch?));
-        let watches: HashMap<RuleKey, Watch> = rules.iter().filter_map(watch).collect();
+        let watch = |rule: &Rule| {
+            let runaway = rule.runaway?;
+            Some((rule.key, (runaway.action, runaway.watch?)))
+        };
+        let watches: HashMap<RuleKey, (RunawayAction, Watch)> =
+            rules.iter().filter_map(watch).collect();
         let stands = |entry: &Arc<Quarantined>| {
-            let watch = watches.get(&entry.key).filter(|watch| watch.by == entry.likeness.by)?;
-            Some(Quarantined::lasting(entry, watch.lasts)).filter(|entry| now < entry.until)
+            let (action, watch) = watches.get(&entry.key)?;
+            let is_like = watch.by == entry.likeness.by;
+            let stands = is_like.then(|| Quarantined::under(entry, (*action, watch.lasts)));
+            stands.filter(|entry| now < entry.until)
         };
         let list: Vec<Arc<Quarantined>> = self.standing(now).filter_map(stands).collect();
         if *list == *self.list { self.clone() } else { Self::of(list) }
