@@ -108,7 +108,7 @@ impl Budgets {
         self.needs
     }
 
-    /// The buckets of those that meet a statement, the first [`BudgetSet::LEN_MAX`] of them. What
+    /// The buckets of those that meet a statement, the first [`BudgetSet::MET_MAX`] of them. What
     /// nothing may hold back, none meets. It stays what it is for the same facts.
     #[must_use]
     pub fn meeting(&self, facts: &Facts<'_>) -> BudgetSet {
@@ -128,7 +128,7 @@ impl Budgets {
         found.met.sort_unstable_by_key(|budget| budget.index);
         for budget in found.met {
             let budget_use = BudgetUse { budget: budget.key, instance: budget.instance(facts) };
-            if !set.add(budget_use) {
+            if !set.add_met(budget_use) {
                 break;
             }
         }
@@ -163,7 +163,7 @@ impl Budgets {
         for budget in self.list.iter().filter(|budget| budget.condition.meets(running)) {
             let instance = budget.instance_of(running, digest);
             let Some(instance) = instance.filter(|_| !is_known(budget)) else { continue };
-            if !set.add(BudgetUse { budget: budget.key, instance }) {
+            if !set.add_met(BudgetUse { budget: budget.key, instance }) {
                 break;
             }
         }

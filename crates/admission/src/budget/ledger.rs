@@ -37,7 +37,7 @@ pub struct BudgetHold {
     /// How many of them it has taken since it began. The others it has joined.
     len_begun: u8,
     /// To which of them it is charged, by a bit each.
-    charged: u8,
+    charged: u16,
     /// What its cost is going to say.
     finding: Finding,
     asks: (Option<DigestKey>, AppKey),
@@ -45,7 +45,7 @@ pub struct BudgetHold {
     since: MonoTime,
 }
 
-const _: () = assert!(BudgetSet::LEN_MAX <= 8, "there is a bit for each");
+const _: () = assert!(BudgetSet::LEN_MAX <= 16, "there is a bit for each");
 
 impl BudgetHold {
     /// It goes on with a statement whose cost was learned when it paused: what it uses is owed, and
@@ -70,7 +70,7 @@ impl BudgetHold {
 
     /// It is charged in the bucket that is added next.
     fn charge_next(&mut self) {
-        self.charged |= 1_u8.wrapping_shl(u32::from(self.len));
+        self.charged |= 1_u16.wrapping_shl(u32::from(self.len));
     }
 
     /// Where it has taken something, and whether it is charged there.

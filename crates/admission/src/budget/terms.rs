@@ -81,11 +81,20 @@ pub enum OnExceeded {
 pub struct BudgetBook(Arc<HashMap<BudgetKey, BudgetTerms>>);
 
 impl BudgetSet {
-    /// Budgets that one statement is held to at most: it is copied with every statement they meet,
-    /// and five ways to divide a budget do not need more.
-    pub const LEN_MAX: usize = 8;
+    /// Budgets of the file that one statement is held to at most: it is copied with every statement
+    /// they meet, and five ways to divide a budget do not need more.
+    pub const MET_MAX: usize = 8;
 
-    /// Adds a bucket, unless it is there. False: there is no room for another one.
+    /// Those, and the line of a statement that comes last.
+    pub const LEN_MAX: usize = Self::MET_MAX + 1;
+
+    /// Adds a bucket of a budget that meets the statement, unless it is there. False: there is no room
+    /// for another one.
+    pub fn add_met(&mut self, budget_use: BudgetUse) -> bool {
+        self.contains(budget_use) || self.len < Self::MET_MAX && self.add(budget_use)
+    }
+
+    /// Adds any bucket, in the same way.
     pub fn add(&mut self, budget_use: BudgetUse) -> bool {
         if self.contains(budget_use) {
             return true;

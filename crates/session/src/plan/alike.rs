@@ -113,9 +113,8 @@ impl Plan {
         budgets: &mut BudgetSet,
     ) {
         let Some(question) = question else { return };
-        if !budgets.add(held.lane()) {
-            return;
-        }
+        // It has a place of its own.
+        budgets.add(held.lane());
         let statement = self.sending.running.statement;
         match (&mut self.hold, statement) {
             // What its rule asks for, it asks for with its budgets.

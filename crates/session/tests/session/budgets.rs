@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::MonoTime;
-use policy::{Quarantine, Quarantined, RunawayAction};
+use policy::{Likeness, Quarantine, Quarantined, RunawayAction};
 use session::Question;
 
 use crate::driver::{Asked, Driver, STATUS_AUTOCOMMIT, STATUS_IN_TRANS, Stop, ok};
@@ -188,6 +188,41 @@ fn long_text(mib: usize, last: char) -> String {
     format!("{head}{}{last}'", "x".repeat((mib << 20) - 64))
 }
 
+/// Of eight budgets, there was no place left for the line.
+#[test]
+fn what_comes_last_does_so_however_many_budgets_it_meets() {
+    let budgets: String =
+        (0..9).map(|n| format!("  - {{ name: n{n}, max_concurrency: 50 }}\n")).collect();
+    let rule = "  - { name: slow, gate: none, permanent: true, runaway: { elapsed: 1s, action: \
+                deprioritise, watch: { by: digest, for: 1m } } }\nbudgets:\n";
+    let mut driver = Driver::logged_in(&format!("{rule}{budgets}"), 0);
+    assert_eq!(asked(&mut driver, "SELECT 1", STATUS_AUTOCOMMIT), Some((Question::Budgets, 8)));
+    driver.query("SELECT 1");
+    driver.admit();
+    driver.run();
+    let likeness = driver.session.likeness().unwrap();
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    quarantine(&mut driver, likeness, RunawayAction::Deprioritise);
+    assert_eq!(asked(&mut driver, "SELECT 2", STATUS_AUTOCOMMIT), Some((Question::Budgets, 9)));
+}
+
+/// Puts what is like this in quarantine for a minute.
+fn quarantine(driver: &mut Driver, likeness: Likeness, action: RunawayAction) {
+    let entry = Quarantined {
+        rule: "slow".into(),
+        key: driver.policy.rule(0).unwrap().key,
+        likeness,
+        action,
+        app: Box::default(),
+        since: MonoTime::ZERO,
+        stood: Duration::ZERO,
+        until: MonoTime::ZERO.saturating_add(Duration::from_secs(60)),
+    };
+    let quarantine = Quarantine::default().with(entry);
+    driver.policy = Arc::new(driver.policy.with_quarantine(quarantine));
+    driver.session.handle_new_policy();
+}
+
 /// A step of the wall clock freed whatever was in quarantine, or kept it there for a day.
 #[test]
 fn quarantine_goes_by_the_monotonic_clock() {
@@ -197,19 +232,7 @@ fn quarantine_goes_by_the_monotonic_clock() {
     driver.query("SELECT 1");
     let likeness = driver.session.likeness().unwrap();
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
-    let entry = Quarantined {
-        rule: "slow".into(),
-        key: driver.policy.rule(0).unwrap().key,
-        likeness,
-        action: RunawayAction::Kill,
-        app: Box::default(),
-        since: MonoTime::ZERO,
-        stood: Duration::ZERO,
-        until: MonoTime::ZERO.saturating_add(Duration::from_secs(60)),
-    };
-    let quarantine = Quarantine::default().with(entry);
-    driver.policy = Arc::new(driver.policy.with_quarantine(quarantine));
-    driver.session.handle_new_policy();
+    quarantine(&mut driver, likeness, RunawayAction::Kill);
     let wall = driver.now.0;
     let mut is_refused = |step: i64, seconds: u64| {
         let mono = MonoTime::ZERO.saturating_add(Duration::from_secs(seconds));

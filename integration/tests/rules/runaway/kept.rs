@@ -2,6 +2,8 @@
 
 use std::fs::remove_dir_all;
 
+use integration::scenario::Pending;
+
 use super::*;
 
 #[tokio::test]
@@ -18,7 +20,7 @@ async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_
         sluice
     };
     let mut sluice = start(&yaml).await;
-    for n in [30, 31] {
+    for n in ["30", "1.5"] {
         let mut conn = connect_as(&sluice, "kept").await.unwrap();
         let answer = conn.query(format!("SELECT SLEEP({n}) FROM ran_away")).await.unwrap();
         assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317), "{answer:?}");
@@ -33,6 +35,7 @@ async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_
     let again = listed(&sluice).await;
     let again: Vec<&str> = again.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
     assert_eq!(again, ids[1..]);
+    comes_last_as_its_rule_says_now(&sluice, &yaml).await;
     // What a start finds no rule for is off the disk too.
     sluice.kill();
     sluice = start(&yaml.replace("action: kill", "action: log")).await;
@@ -43,4 +46,37 @@ async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_
     assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
     drop(sluice);
     remove_dir_all(&state).unwrap();
+}
+
+/// What was refused stands in a line, also beside eight budgets, and is refused again behind another
+/// edit.
+async fn comes_last_as_its_rule_says_now(sluice: &SluiceProcess, yaml: &str) {
+    let budgets: String =
+        (0..8).map(|n| format!("  - {{ name: n{n}, max_concurrency: 50 }}\n")).collect();
+    let last = yaml.replace("action: kill", "action: deprioritise");
+    sluice.write_config(&format!("{last}\nbudgets:\n{budgets}")).unwrap();
+    is_listed_for(sluice, "deprioritise").await;
+    let text = "SELECT SLEEP(1.5) FROM ran_away";
+    let lane = |name| wait_for_sum(sluice, name, &[("budget", "(deprioritised)")], 1.0);
+    let first = Pending::query(connect_as(sluice, "kept").await.unwrap(), text);
+    lane("sluice_budget_in_use").await.unwrap();
+    let second = Pending::query(connect_as(sluice, "kept").await.unwrap(), text);
+    lane("sluice_budget_waiting").await.unwrap();
+    for pending in [first, second] {
+        let answered = pending.answered(Duration::from_secs(20)).await.unwrap();
+        answered.response.accepted().unwrap();
+    }
+    sluice.write_config(yaml).unwrap();
+    is_listed_for(sluice, "kill").await;
+    let mut conn = connect_as(sluice, "kept").await.unwrap();
+    let (errno, refused) = conn.query(text).await.unwrap().err().unwrap();
+    assert!(errno == 1226 && refused.contains("reason=quarantined"), "{errno} {refused}");
+}
+
+async fn is_listed_for(sluice: &SluiceProcess, action: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while listed(sluice).await[0]["action"] != action {
+        assert!(Instant::now() < until, "it does not follow its rule");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
