@@ -251,13 +251,14 @@ impl Transaction {
         effects: &PlainEffects,
     ) {
         self.flags = end.status_ahead.unwrap_or(self.flags);
+        let mut has_run_nothing = false;
         if code == ER_LOCK_DEADLOCK {
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
             self.admitted = Admitted::No;
         } else {
             match effects.transaction_verbs.run(end.results_ahead) {
                 VerbsRun::None => self.admitted = self.admitted.with(admits),
-                VerbsRun::PlainFailed if HAS_RUN_NOTHING.contains(&code) => {}
+                VerbsRun::PlainFailed if HAS_RUN_NOTHING.contains(&code) => has_run_nothing = true,
                 // Only what switches it on commits.
                 VerbsRun::SwitchFailed if self.flags.autocommit() => {}
                 VerbsRun::PlainFailed | VerbsRun::SwitchFailed | VerbsRun::Some => {
@@ -267,6 +268,10 @@ impl Transaction {
             }
             // With autocommit off it is begun by what fails, and no flags have shown it yet.
             self.keep_admission(self.flags.in_transaction() || !self.flags.autocommit());
+        }
+        // What gives locks back is among those verbs.
+        if has_run_nothing {
+            return;
         }
         // Of what it takes nobody knows whether it is held, also not of what it would have taken
         // anew.

@@ -13,6 +13,7 @@ mod facts;
 mod fuzzed;
 mod hostile;
 mod leaving;
+mod locks;
 mod modes;
 mod passwords;
 mod recent;
