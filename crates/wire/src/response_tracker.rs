@@ -18,6 +18,7 @@ mod value;
 
 pub use captured::CAPTURE_LEN_MAX;
 pub use expect::{Cursor, Expect};
+pub use value::OnlyValue;
 
 use crate::capability::Capabilities;
 use crate::error::ProtocolError;
@@ -214,11 +215,10 @@ pub struct ResponseEnd {
     /// The statement has a cursor open with rows to fetch. Only after an EXECUTE that asked for
     /// one, and a FETCH.
     pub cursor_open: bool,
-    /// The integer that is the only column of the only row of the only result, if it was watched
-    /// for ([`ResponseTracker::watch_value`]). `None` for NULL, for what is no integer or does not
-    /// fit, for a binary row whose definition was left out, and when there was more than that one
-    /// value.
-    pub only_value: Option<i64>,
+    /// The only column of the only row of the only result, if it was watched for
+    /// ([`ResponseTracker::watch_value`]). `None` for what is no integer or does not fit, for an integer
+    /// in a binary row whose definition was left out, and when there was more than that one value.
+    pub only_value: Option<OnlyValue>,
 }
 
 impl ResponseEnd {

@@ -257,6 +257,7 @@ async fn whoever_holds_locks_that_others_wait_for_passes_until_they_are_released
             let mut etl = gated.etl().await;
             gated.shut().await;
             at_once(&mut etl, take).await;
+            at_once(&mut etl, "SELECT RELEASE_LOCK('t_nosuch')").await;
             let outside = etl.query("XA START 'x' x").await.unwrap();
             assert_eq!(outside.err().map(|(code, _)| code), Some(1064));
             at_once(&mut etl, format!("INSERT INTO t_locks VALUES ({n})")).await;

@@ -29,7 +29,7 @@
 
 use policy::{Cover, PassReason};
 use sql::{Class, Locks, NamedLockUse, PlainEffects, TransactionAfter, VerbsRun};
-use wire::response_tracker::ResponseEnd;
+use wire::response_tracker::{OnlyValue, ResponseEnd};
 use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 
 /// The server rolled the whole transaction back: errno of `ER_LOCK_DEADLOCK`.
@@ -289,11 +289,12 @@ impl Transaction {
     fn count_named_locks(&mut self, end: &ResponseEnd, used: NamedLockUse) {
         self.named_locks = match (used, end.only_value) {
             (NamedLockUse::None, _) => self.named_locks,
-            (NamedLockUse::SoleGet, Some(GIVEN)) => {
+            (NamedLockUse::SoleGet, Some(OnlyValue::Integer(GIVEN))) => {
                 self.named_locks.saturating_add(1).min(NAMED_LOCKS_MAX)
             }
-            // Nothing was released: the session did not hold it.
-            (NamedLockUse::SoleGet, _) | (NamedLockUse::SoleRelease, Some(NOT_GIVEN)) => {
+            // Nothing was released: the session did not hold it, or nobody did.
+            (NamedLockUse::SoleGet, _)
+            | (NamedLockUse::SoleRelease, Some(OnlyValue::Null | OnlyValue::Integer(NOT_GIVEN))) => {
                 self.named_locks
             }
             (NamedLockUse::SoleRelease, _) => self.named_locks.saturating_sub(1),

@@ -21,8 +21,17 @@ pub(super) enum ValueWatch {
         format: RowFormat,
         integer: Option<Integer>,
     },
-    Seen(i64),
+    Seen(OnlyValue),
     Spoilt,
+}
+
+/// The only column of the only row of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnlyValue {
+    /// NULL.
+    Null,
+    /// An integer.
+    Integer(i64),
 }
 
 /// How the rows of a response are written.
@@ -57,7 +66,7 @@ impl ValueWatch {
     }
 
     /// The value, once the response is over.
-    pub(super) fn only(self) -> Option<i64> {
+    pub(super) fn only(self) -> Option<OnlyValue> {
         match self {
             Self::Seen(value) => Some(value),
             Self::Off | Self::Awaited(_) | Self::Column { .. } | Self::Spoilt => None,
@@ -92,9 +101,12 @@ impl ValueWatch {
         *self = match *self {
             Self::Off => Self::Off,
             Self::Column { format, integer } => {
-                let value = packet.whole().and_then(|row| match format {
-                    RowFormat::Text => text_value(row),
-                    RowFormat::Binary => integer.and_then(|integer| integer.binary_value(row)),
+                let value = packet.whole().and_then(|row| match (format, row) {
+                    (RowFormat::Text, [NULL]) | (RowFormat::Binary, [OK_HEADER, FIRST_IS_NULL]) => {
+                        Some(OnlyValue::Null)
+                    }
+                    (RowFormat::Text, _) => text_value(row).map(OnlyValue::Integer),
+                    (RowFormat::Binary, _) => integer?.binary_value(row).map(OnlyValue::Integer),
                 });
                 value.map_or(Self::Spoilt, Self::Seen)
             }
@@ -153,6 +165,10 @@ const FIXED_FIELDS_LEN: usize = 13;
 /// Length of the fixed fields, as the definition itself says it.
 const FIXED_FIELDS_FOLLOW: u8 = 0x0c;
 const NOTHING_IS_NULL: u8 = 0;
+/// In the bitmap of a binary row, whose first two bits stand for nothing.
+const FIRST_IS_NULL: u8 = 0x04;
+/// In place of a length, in a row of text.
+const NULL: u8 = 0xfb;
 const UNSIGNED_FLAG: u16 = 0x20;
 const MYSQL_TYPE_TINY: u8 = 0x01;
 const MYSQL_TYPE_SHORT: u8 = 0x02;

@@ -15,18 +15,17 @@ const VAR_STRING: u8 = 0xfd;
 const UNSIGNED: u16 = 0x20;
 
 fn holding(value: Option<i64>) -> ResponseEnd {
-    ResponseEnd { only_value: value, ..end(AUTOCOMMIT) }
+    ResponseEnd { only_value: value.map(OnlyValue::Integer), ..end(AUTOCOMMIT) }
 }
 
 #[test]
 fn the_only_value_of_a_text_row_is_read() {
-    let rows: [(&[u8], Option<i64>); 12] = [
+    let rows: [(&[u8], Option<i64>); 11] = [
         (b"\x011", Some(1)),
         (b"\x010", Some(0)),
         (b"\x02-7", Some(-7)),
         (b"\x139223372036854775807", Some(i64::MAX)),
         (b"\x139223372036854775808", None),
-        (b"\xfb", None),
         (b"\x00", None),
         (b"\x031.0", None),
         (b"\x02+1", None),
@@ -46,11 +45,10 @@ fn the_only_value_of_a_text_row_is_read() {
 
 #[test]
 fn the_only_value_of_a_binary_row_is_read_by_its_type() {
-    let rows: [(u8, u16, &[u8], Option<i64>); 15] = [
+    let rows: [(u8, u16, &[u8], Option<i64>); 14] = [
         (LONGLONG, 0, b"\0\0\x01\0\0\0\0\0\0\0", Some(1)),
         (LONGLONG, 0, b"\0\0\xff\xff\xff\xff\xff\xff\xff\xff", Some(-1)),
         (LONGLONG, UNSIGNED, b"\0\0\xff\xff\xff\xff\xff\xff\xff\xff", None),
-        (LONGLONG, 0, b"\0\x04", None),
         (LONGLONG, 0, b"\0\0\x01\0\0\0", None),
         (LONG, 0, b"\0\0\xff\xff\xff\xff", Some(-1)),
         (LONG, UNSIGNED, b"\0\0\xff\xff\xff\xff", Some(0xffff_ffff)),
@@ -100,6 +98,17 @@ fn a_value_among_others_is_none() {
         }
         let failed = script().columns(1, metadata).rows(&[b"\x011"]).err(1317);
         check_watched(Expect::ResultSets, &failed, error(1317));
+    }
+}
+
+#[test]
+fn null_is_a_value() {
+    let null = ResponseEnd { only_value: Some(OnlyValue::Null), ..end(AUTOCOMMIT) };
+    for (caps, metadata) in every_dialect() {
+        for (expect, row) in [(Expect::ResultSets, &b"\xfb"[..]), (EXECUTION, b"\0\x04")] {
+            let script = Script::new(caps).columns(1, metadata).rows(&[row]);
+            check_watched(expect, &script.end_of_rows(AUTOCOMMIT), null);
+        }
     }
 }
 
