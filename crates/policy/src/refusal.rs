@@ -129,7 +129,7 @@ fn push_reason(text: &mut String, reason: &str) {
 #[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
         || matches!(
             c,
             '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}'

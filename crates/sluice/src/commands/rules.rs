@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn no_name_acts_on_a_terminal_or_turns_a_line_round() {
         assert_eq!(
-            printable("a\x1b[31mb\n\u{202e}c\u{200b}é"),
+            printable("a\x1b[31mb\u{2028}\u{202e}c\u{200b}é"),
             "a\u{fffd}[31mb\u{fffd}\u{fffd}c\u{fffd}é"
         );
     }
