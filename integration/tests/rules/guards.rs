@@ -313,27 +313,34 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
 
         a_table_of_the_session_hides_a_base_table(&sluice).await;
         behind_what_may_have_changed_the_schema(servers, &sluice).await;
-        // A table that somebody alters is not waited for.
-        let mut locker = servers.primary.admin().await.unwrap();
-        locker.query_drop("LOCK TABLES test.g_late WRITE, test.g_many READ").await.unwrap();
-        let large = "SELECT n FROM g_late WHERE v > 1";
-        let waits = conn.query_payload(large.as_bytes(), &[]);
-        conn.send_command(&waits).await.unwrap();
-        wait_for_sum(&sluice, explains, &result("timed_out"), 1.0).await.unwrap();
-        locker.query_drop("INSERT INTO test.g_late SELECT n, v FROM test.g_many").await.unwrap();
-        locker.query_drop("UNLOCK TABLES").await.unwrap();
-        conn.read_response(Shape::Query).await.unwrap().accepted().unwrap();
-        // It is asked about again soon.
-        let until = Instant::now() + Duration::from_secs(20);
-        while Refused::of(&conn.query(large).await.unwrap()).is_none() {
-            assert!(Instant::now() < until, "it is not judged any more");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        behind_a_lock(servers, &sluice).await;
         servers
             .primary
             .run_sql(&["REVOKE SELECT, UPDATE, DELETE, INSERT ON test.* FROM 'sluice'@'%'"])
             .await
             .unwrap();
+    }
+}
+
+/// A table that somebody alters is not waited for, and is judged soon behind that.
+async fn behind_a_lock(servers: &Topology, sluice: &SluiceProcess) {
+    let mut conn = connect_as(sluice, "expected").await.unwrap();
+    let mut locker = servers.primary.admin().await.unwrap();
+    locker.query_drop("LOCK TABLES test.g_late WRITE, test.g_many READ").await.unwrap();
+    let large = "SELECT n FROM g_late WHERE v > 1";
+    let waits = conn.query_payload(large.as_bytes(), &[]);
+    conn.send_command(&waits).await.unwrap();
+    wait_for_sum(sluice, "sluice_guard_explains_total", &[("result", "timed_out")], 1.0)
+        .await
+        .unwrap();
+    locker.query_drop("INSERT INTO test.g_late SELECT n, v FROM test.g_many").await.unwrap();
+    locker.query_drop("UNLOCK TABLES").await.unwrap();
+    conn.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+    // It is asked about again soon.
+    let until = Instant::now() + Duration::from_secs(20);
+    while Refused::of(&conn.query(large).await.unwrap()).is_none() {
+        assert!(Instant::now() < until, "it is not judged any more");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

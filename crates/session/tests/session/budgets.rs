@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::MonoTime;
-use policy::{Likeness, Quarantine, Quarantined, RunawayAction};
+use policy::{Likeness, Quarantine, Quarantined, RunawayAction, rule_key};
 use session::Question;
 
 use crate::driver::{Asked, Driver, STATUS_AUTOCOMMIT, STATUS_IN_TRANS, Stop, ok};
@@ -210,7 +210,7 @@ fn what_comes_last_does_so_however_many_budgets_it_meets() {
 fn quarantine(driver: &mut Driver, likeness: Likeness, action: RunawayAction) {
     let entry = Quarantined {
         rule: "slow".into(),
-        key: driver.policy.rule(0).unwrap().key,
+        key: rule_key("slow"),
         likeness,
         action,
         app: Box::default(),

@@ -75,7 +75,7 @@ async fn comes_last_as_its_rule_says_now(sluice: &SluiceProcess, yaml: &str) {
 
 async fn is_listed_for(sluice: &SluiceProcess, action: &str) {
     let until = Instant::now() + Duration::from_secs(20);
-    while listed(sluice).await[0]["action"] != action {
+    while listed(sluice).await.first().is_none_or(|entry| entry["action"] != action) {
         assert!(Instant::now() < until, "it does not follow its rule");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
