@@ -255,11 +255,8 @@ async fn an_edit_that_ends_a_watch_frees_for_good_and_one_of_its_time_is_for_wha
         cluster.apply(policy(&watching(saved)));
         assert_eq!(left(), Some(left_s), "{saved}");
     }
-    let action = || cluster.quarantined().first().map(|entry| entry.action.as_str());
-    for saved in ["deprioritise", "kill", "deprioritise"] {
-        cluster.apply(policy(&slow.replace("deprioritise", saved)));
-        assert_eq!((action(), left()), (Some(saved), Some(40)));
-    }
+    let actions: Vec<_> = cluster.quarantined().iter().map(|entry| entry.action).collect();
+    assert_eq!(actions, [policy::RunawayAction::Deprioritise], "its rule's, whatever was done");
     cluster.apply(policy(&watching("20s")));
     cluster.apply(policy(&watching("60s")));
     assert_eq!(left(), None, "what is free is not caught again");
