@@ -1,6 +1,6 @@
 //! The cooperative door: what every dialect's check has in common.
 //!
-//! A check is answered from memory: [`proxy::cluster::Cluster::check`] decides as it would about a
+//! A check is answered from memory, but for the first of a while: [`proxy::cluster::Cluster::check`] decides as it would about a
 //! write that comes through Sluice. Here are what a check is remembered for ([`Book`]), and what
 //! its answer says ([`told`]).
 
@@ -78,14 +78,14 @@ pub(crate) enum Question<'q> {
 }
 
 /// Asks, counts, and remembers who asked.
-pub(crate) fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> Told {
+pub(crate) async fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> Told {
     let Some((index, cluster)) = shown.cluster(asked.cluster) else {
         return told::no_cluster(shown, asked);
     };
     let book = shown.checks.of(index);
     let now = cluster.now();
     let recently = book.note_checked(now);
-    let mut answer = decide(cluster, book, asked, now);
+    let mut answer = decide(cluster, book, asked, now).await;
     answer.recently_checked = recently;
     if !answer.is_ok() {
         let policy = cluster.policy();
@@ -111,7 +111,7 @@ pub(crate) fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> Told {
     answer
 }
 
-fn decide(
+async fn decide(
     cluster: &Arc<Cluster>,
     book: &book::ClusterBook,
     asked: &Asked<'_>,
@@ -133,11 +133,11 @@ fn decide(
             };
             let purpose = Purpose::Write { rows };
             let check = Check { app: asked.app, purpose, signals: &named };
-            told::told(asked, &cluster.check(&check), &named)
+            told::told(asked, &cluster.check(&check).await, &named)
         }
         Question::Read { threshold } => {
             let check = Check { app: asked.app, purpose: Purpose::Read, signals: &[] };
-            let answer = cluster.check(&check);
+            let answer = cluster.check(&check).await;
             let named: Vec<SignalKey> = told::lag_of(&answer.policy).into_iter().collect();
             let own = threshold.map(|threshold| told::OwnThreshold {
                 threshold,

@@ -90,7 +90,7 @@ async fn check(State(shown): State<Shown>, request: Parts) -> Response {
     let mut asked = asked((app, kind, store), &parameters);
     asked.question = Question::Write { rows: *rows.as_ref().unwrap_or(&None), metrics: &metrics };
     let told = match rows {
-        Ok(_) => ask(&shown, &asked, &request),
+        Ok(_) => ask(&shown, &asked, &request).await,
         Err(no_rows) => told::unreadable(&asked, &no_rows),
     };
     if_wanted(told, family).into_response()
@@ -111,7 +111,7 @@ async fn check_read(State(shown): State<Shown>, request: Parts) -> Response {
     // Zero and less stand for the configured one.
     let threshold = Some(threshold).filter(|threshold| *threshold > 0.0);
     asked.question = Question::Read { threshold };
-    if_wanted(ask(&shown, &asked, &request), family).into_response()
+    if_wanted(ask(&shown, &asked, &request).await, family).into_response()
 }
 
 fn asked<'q>(

@@ -51,7 +51,7 @@ async fn check(State(shown): State<Shown>, request: Parts) -> Response {
         question: Question::Write { rows: *rows.as_ref().unwrap_or(&None), metrics: &metrics },
     };
     match rows {
-        Ok(_) => ask(&shown, &asked, &request).into_response(),
+        Ok(_) => ask(&shown, &asked, &request).await.into_response(),
         Err(no_rows) => told::unreadable(&asked, &no_rows).into_response(),
     }
 }

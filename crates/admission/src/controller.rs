@@ -25,6 +25,7 @@ mod away;
 mod budgeted;
 mod decide;
 mod governing;
+mod hibernation;
 mod inquire;
 mod memory;
 mod reload;
@@ -120,6 +121,7 @@ pub struct Controller {
     starvation: Option<Starvation>,
     life: Life,
     last_gated: Option<MonoTime>,
+    hibernates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +167,7 @@ impl Controller {
             starvation: None,
             life: Life::Serving,
             last_gated: None,
+            hibernates: false,
         };
         controller.configure(&config, now);
         controller
@@ -268,10 +271,7 @@ impl Controller {
     /// A signal was measured: `now` is when the query was answered. Samples of one signal that come
     /// out of order are dropped, the newest stays.
     pub fn handle_sample(&mut self, now: MonoTime, key: SignalKey, sample: Sample) {
-        match sample {
-            Sample::Value(value) => self.record(now, now, key, Some((value, None))),
-            Sample::Failed => self.record(now, now, key, None),
-        }
+        self.handle_answer(now, now, key, sample);
     }
 
     /// A heartbeat is about to be written: whatever has completed until now will be applied by a
@@ -297,7 +297,9 @@ impl Controller {
         }
         self.look_at_wishes(now);
         let threshold = reading.threshold.map(|own| own.as_secs_f64());
-        self.record(now, reading.at, key, reading.value.map(|value| (value, threshold)));
+        let value = reading.value.map(|value| (value, threshold));
+        let value = self.counted(key, value, |since, limit| reading.is_certain(now, since, limit));
+        self.record(now, reading.at, key, value);
     }
 
     /// Takes in a value, and what it is held against if that is not the signal's threshold.
@@ -419,9 +421,7 @@ impl Controller {
         self.work
     }
 
-    /// When somebody last needed a signal: asked at a gate that has some, or waited there. A shell
-    /// may slow its probes long after; it must probe at once on the next request, which waits for
-    /// the fresh value as long as its signal is closed without data.
+    /// When somebody last needed a signal: asked at a gate that has some, or waited there.
     #[must_use]
     pub fn last_gated_request(&self) -> Option<MonoTime> {
         self.last_gated

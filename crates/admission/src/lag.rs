@@ -61,6 +61,24 @@ pub struct LagReading {
     pub governing: Vec<Progress>,
 }
 
+impl LagReading {
+    /// Whether it was asked for since then, and is no guess: each replica has shown a heartbeat of
+    /// since then, or one so young that its lag is below the threshold for certain.
+    #[must_use]
+    pub fn is_certain(&self, now: MonoTime, since: MonoTime, threshold: Duration) -> bool {
+        self.governing.iter().all(|replica| {
+            let threshold = replica.threshold.unwrap_or(threshold);
+            let shown = match (replica.shown, replica.committed_at) {
+                (Some(_), Some(at)) => at >= since || now.saturating_since(at) < threshold,
+                (Some(_), None) => false,
+                // It tells its lag itself.
+                (None, _) => true,
+            };
+            shown && replica.asked_at >= since
+        })
+    }
+}
+
 /// How far one replica has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {

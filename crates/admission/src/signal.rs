@@ -4,6 +4,10 @@
 //! speaks. Between `open_at` and `close_at` the signal keeps saying what it said, so that a value
 //! that dances around one number does not flap. Nothing here happens by itself: what a signal says
 //! at `now` is a function of its last value, so no timer can be missed.
+//!
+//! While nobody needs a signal it may hibernate: it is measured seldom. Who needs it then wakes it,
+//! and it lets nobody through until there is a value that was asked for since; without one it is
+//! soon without data, as always.
 
 use std::time::Duration;
 
@@ -35,6 +39,9 @@ pub struct SignalView {
     pub since: MonoTime,
     /// Whether it lets statements through, whatever the state says.
     pub lets_through: bool,
+    /// It has hibernated, and a value that was asked for since is waited for: for a moment it has
+    /// no data, and lets nobody through.
+    pub awaited: bool,
 }
 
 /// What a signal says.
@@ -66,6 +73,20 @@ pub(crate) struct Signal {
     level: Level,
     /// Since when the values say what they say, without a gap in the data.
     since: MonoTime,
+    rest: Rest,
+}
+
+/// ```text
+///          hibernate                 somebody needs it
+///   Awake ───────────▶ Hibernating ───────────────────▶ Waking { since }
+///     ◀──────────────────────────────────────────────────────
+///                 a value that was asked for since
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Awake,
+    Hibernating,
+    Waking { since: MonoTime },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +105,7 @@ enum Level {
 
 impl Signal {
     pub(crate) fn new(config: SignalConfig, now: MonoTime) -> Self {
-        Self { config, last: None, level: Level::Closed, since: now }
+        Self { config, last: None, level: Level::Closed, since: now, rest: Rest::Awake }
     }
 
     /// New limits for the same metric: the value stays and is held against them.
@@ -97,6 +118,40 @@ impl Signal {
                 self.since = now;
             }
         }
+    }
+
+    /// It is measured seldom from now on.
+    pub(crate) fn hibernate(&mut self) {
+        if self.rest == Rest::Awake {
+            self.rest = Rest::Hibernating;
+        }
+    }
+
+    /// Somebody needs it.
+    pub(crate) fn wake(&mut self, now: MonoTime) {
+        if self.rest == Rest::Hibernating {
+            self.rest = Rest::Waking { since: now };
+        }
+    }
+
+    /// Whether only a value that was asked for since its waking is missing.
+    pub(crate) fn is_awaited(&self, now: MonoTime) -> bool {
+        let waking = matches!(self.rest, Rest::Waking { .. });
+        waking && self.level == Level::Open && self.stale_since(now).is_none()
+    }
+
+    /// Whether this value counts: while it wakes, one that was asked for since, or one that shuts.
+    pub(crate) fn counts(
+        &mut self,
+        (value, threshold): (f64, Option<f64>),
+        asked_since: impl FnOnce(MonoTime) -> bool,
+    ) -> bool {
+        let Rest::Waking { since } = self.rest else { return true };
+        if asked_since(since) {
+            self.rest = Rest::Awake;
+            return true;
+        }
+        self.level_of(value, threshold) == Level::Closed
     }
 
     /// A value measured at `at`, and what it is held against if that is not the signal's
@@ -136,17 +191,17 @@ impl Signal {
 
     pub(crate) fn state(&self, now: MonoTime) -> SignalState {
         match (self.stale_since(now), self.level) {
-            (Some(_), Level::Open | Level::Closed) => {
+            (None, Level::Open) if !self.is_awaited(now) => SignalState::Open,
+            (None, Level::Closed) => SignalState::Closed,
+            (Some(_) | None, Level::Open) | (Some(_), Level::Closed) => {
                 SignalState::NoData { policy: self.config.on_no_data }
             }
-            (None, Level::Open) => SignalState::Open,
-            (None, Level::Closed) => SignalState::Closed,
         }
     }
 
     pub(crate) fn lets_through(&self, now: MonoTime) -> bool {
         let Some(stale_since) = self.stale_since(now) else {
-            return self.level == Level::Open;
+            return self.level == Level::Open && !self.is_awaited(now);
         };
         match self.config.on_no_data {
             OnNoData::Open => true,
@@ -203,6 +258,7 @@ impl Signal {
             state: self.state(now),
             since: self.stale_since(now).unwrap_or(self.since),
             lets_through: self.lets_through(now),
+            awaited: self.is_awaited(now),
         }
     }
 }

@@ -114,6 +114,7 @@ struct PrimaryContact {
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     value: f64,
+    asked_at: MonoTime,
     at: MonoTime,
 }
 
@@ -393,25 +394,25 @@ impl ProbeBoard {
         }
     }
 
-    /// Takes in a signal's value on one server and gives the highest of those that are fresh.
+    /// Takes in a signal's value on one server, and when that was asked for. Gives the highest of
+    /// those that are fresh, and when the first of them was asked for.
     pub(crate) fn measured(
         &self,
         signal: &Signal,
         server: &Arc<str>,
-        value: Option<f64>,
+        answer: Option<(f64, MonoTime)>,
         now: MonoTime,
-    ) -> Option<f64> {
+    ) -> Option<(f64, MonoTime)> {
         let mut seen = self.seen.lock();
-        if let Some(value) = value {
-            seen.values.insert((signal.key, server.clone()), Measured { value, at: now });
+        if let Some((value, asked_at)) = answer {
+            let key = (signal.key, server.clone());
+            seen.values.insert(key, Measured { value, asked_at, at: now });
         }
-        seen.values
-            .iter()
-            .filter(|((key, _), measured)| {
-                *key == signal.key && now.saturating_since(measured.at) <= signal.stale_after
-            })
-            .map(|(_, measured)| measured.value)
-            .reduce(f64::max)
+        let of_signal = seen.values.iter().filter(|((key, _), _)| *key == signal.key);
+        of_signal
+            .filter(|(_, measured)| now.saturating_since(measured.at) <= signal.stale_after)
+            .map(|(_, measured)| (measured.value, measured.asked_at))
+            .reduce(|a, b| (a.0.max(b.0), a.1.min(b.1)))
     }
 }
 

@@ -10,6 +10,7 @@ mod budgets;
 mod chains;
 mod check;
 mod held;
+mod hibernation;
 mod layers;
 mod names;
 mod news;
@@ -128,6 +129,8 @@ struct Gatekeeper {
     contended: bool,
     /// When the driver will wake of itself.
     wake_at: Option<MonoTime>,
+    /// How often its servers are asked.
+    tempo: watch::Sender<crate::probe::Tempo>,
 }
 
 /// Somebody in the queue.
@@ -197,6 +200,7 @@ impl Cluster {
                 names: WatchedNames::default(),
                 contended: false,
                 wake_at: None,
+                tempo: watch::Sender::default(),
             }),
             contended: AtomicBool::new(false),
             driver: Notify::new(),
@@ -438,6 +442,7 @@ impl Gatekeeper {
 
     /// Whether the controller now wants to be called before the driver wakes; notes that it will.
     fn wakes_earlier(&mut self) -> bool {
+        self.wake_probes();
         let wanted = self.controller.poll_timeout();
         let earlier = match (wanted, self.wake_at) {
             (Some(wanted), Some(planned)) => wanted < planned,

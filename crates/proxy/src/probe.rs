@@ -29,11 +29,10 @@
 //! to be shown is not shown, so it grows.
 //!
 //! Hibernation. With nobody gated for a minute, heartbeats and probes slow down, within a second
-//! and a third of `stale_after`, so a value never becomes stale by it: whoever comes first after
-//! that is judged by a value that is fresh in the same sense as always, only up to a second old,
-//! and measured with heartbeats a second apart. Within a quarter of a second all probes are back at
-//! their intervals. A value that did become stale (the servers did not answer) is `no_data`,
-//! hibernating or not.
+//! and a third of `stale_after`, so a value never becomes stale by it. Whoever comes first after
+//! that wakes all of them at once, and waits, as at a shut gate, for what they are told then: of the
+//! lag, until replicas show a heartbeat of since then, or one that is younger than the threshold.
+//! Without an answer the value becomes stale as always, and is `no_data`.
 
 pub(crate) mod answer;
 mod appliers;
@@ -67,7 +66,7 @@ use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::rhythm::{Rhythm, Tempo, keep_tempo};
+use self::rhythm::{Rhythm, watch_quiet};
 use crate::board::{Contact, PrimaryProbing, ProbeError};
 use crate::cluster::Cluster;
 use crate::link::{Link, ProbeAccount};
@@ -76,6 +75,7 @@ use crate::secret::SecretError;
 pub(crate) use self::bypass::BypassMemory;
 pub use self::clusters::ClusterProbes;
 pub(crate) use self::gtids::GtidSet;
+pub(crate) use self::rhythm::Tempo;
 pub(crate) use self::source::SourceIdentity;
 pub(crate) use self::whereabouts::{ServerIdentity, identify};
 
@@ -114,7 +114,6 @@ impl Probes {
         if let Some(account) = &account {
             account.password()?;
         }
-        let (tempo, listener) = watch::channel(Tempo::Awake);
         let primary =
             if account.is_some() { PrimaryProbing::Probed } else { PrimaryProbing::NotProbed };
         let replicas = (&*policy.replicas, &policy.replica_terms);
@@ -124,14 +123,14 @@ impl Probes {
             policy: policy.clone(),
             neighbours: neighbours.clone(),
             lag,
-            tempo: listener,
+            tempo: cluster.tempo(),
         });
         site.publish_lag();
         if policy.replicas.is_empty() {
             probes.tasks.spawn(publish_for_ever(site.clone()));
         }
         if let (Some(probe), Some(account)) = (&policy.probe, account) {
-            probes.tasks.spawn(keep_tempo(cluster.clone(), tempo));
+            probes.tasks.spawn(watch_quiet(cluster.clone()));
             probes.start(&site, probe, &account);
         }
         Ok(probes)

@@ -274,6 +274,7 @@ impl<'s> World<'s> {
 
     /// What any call to the controller is followed by.
     fn settle(&mut self, place: usize) {
+        self.wake_probes(place);
         while let Some(proxy) = self.proxies.get_mut(place)
             && let Some(resolution) = proxy.controller.poll_resolution(self.now)
         {

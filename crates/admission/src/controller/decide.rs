@@ -35,6 +35,13 @@ impl Controller {
             (Checked::Passed, OnRefusedCheck::Delay | OnRefusedCheck::Reject) => {
                 Decision::Admit(self.admit(now, request, None))
             }
+            // There has been no check yet that could be lost.
+            (Checked::Stopped(Spot::InLine { .. }, obstacle), OnRefusedCheck::Reject)
+                if self.awaits(now, request.gate) =>
+            {
+                let retry_at = now.saturating_add(AWAITED_LOOK);
+                self.enqueue(now, request, Spot::Unplaced { retry_at }, obstacle)
+            }
             (Checked::Stopped(_, obstacle), OnRefusedCheck::Reject) => {
                 Decision::Reject(self.refuse(now, request, obstacle))
             }
@@ -54,15 +61,12 @@ impl Controller {
         if !certain && !self.rates.lets_through(now, request.rule, terms, from) {
             return Checked::Stopped(Spot::Limited, self.by_own_limit(now, request.rule));
         }
+        self.need(now, request.gate);
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             let retry_at = self.next_check(now);
             let obstacle = Obstacle::plain(Reason::NoData);
             return Checked::Stopped(Spot::Unplaced { retry_at }, obstacle);
         };
-        gate.look(&self.signals, now);
-        if gate.has_signals() {
-            self.last_gated = Some(now);
-        }
         let contention = match terms.on_refused_check {
             OnRefusedCheck::Delay => gate.contention(now),
             OnRefusedCheck::Reject => gate.contention_now(),
@@ -118,20 +122,17 @@ impl Controller {
         if request.terms.hold {
             return Some(Obstacle::plain(Reason::Hold));
         }
-        let Some(gate) = self.gates.get_mut(&request.gate) else {
+        let awaited = self.need(now, request.gate);
+        let Some(gate) = self.gates.get(&request.gate) else {
             return Some(Obstacle::plain(Reason::NoData));
         };
-        gate.look(&self.signals, now);
-        if gate.has_signals() {
-            self.last_gated = Some(now);
-        }
         let terms = &request.terms;
         let limited = !self.rates.lets_through(now, request.rule, terms, From::Arrival);
         let (check, obstacle) = if terms.ratio.loses(&mut self.dice) {
             (Check::Lost, Some(Obstacle::plain(Reason::Ratio)))
         } else if limited {
             (Check::Stopped, Some(self.by_own_limit(now, request.rule)))
-        } else if let Some(obstacle) = gate.contention_now() {
+        } else if let Some(obstacle) = gate.contention_now().filter(|_| !awaited) {
             (Check::Stopped, Some(obstacle))
         } else {
             (Check::Passed, None)
@@ -276,6 +277,9 @@ impl Controller {
         wait.mul_f64(self.jitter.random_range(0.75..1.25))
     }
 }
+
+/// How often somebody who cannot wait in line asks again whether a value has come that is awaited.
+const AWAITED_LOOK: Duration = Duration::from_millis(20);
 
 impl std::convert::From<Result<Permit, Refusal>> for Resolved {
     fn from(outcome: Result<Permit, Refusal>) -> Self {

@@ -106,14 +106,13 @@ impl Controller {
         if !self.rates.lets_through(now, request.rule, &request.terms, From::Arrival) {
             return Err(self.by_own_limit(now, request.rule));
         }
+        self.need(now, request.gate);
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             return Err(Obstacle::plain(Reason::NoData));
         };
-        gate.look(&self.signals, now);
         if !gate.has_signals() {
             return Ok(());
         }
-        self.last_gated = Some(now);
         let Some(open_since) = gate.open_since() else {
             // Who comes meanwhile is not forgotten.
             if gate.paced && !gate.ring.is_empty() {

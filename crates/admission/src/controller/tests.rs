@@ -7,6 +7,7 @@ mod budgets;
 mod contention;
 mod deadlines;
 mod fairness;
+mod hibernation;
 mod paced;
 mod places;
 mod protect;

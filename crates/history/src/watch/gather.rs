@@ -158,6 +158,9 @@ impl Watched {
         let views: Vec<SignalView> =
             self.cluster.control(|controller, now| controller.signals(now).collect());
         let look = |view: &SignalView| {
+            if view.awaited {
+                return None;
+            }
             let signal = policy.signal(view.key)?;
             let (value, shut) = match (view.state, view.lets_through) {
                 (SignalState::NoData { .. }, true) => (None, None),

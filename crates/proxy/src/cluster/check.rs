@@ -1,9 +1,11 @@
 //! A check: the question of a client that writes around Sluice, or before it writes through it.
 //!
-//! The same identity, rules, dice and gate as a statement's; it never waits, and is answered from
-//! memory.
+//! The same identity, rules, dice and gate as a statement's; it never queues, and is answered from
+//! memory. Only the first for a while waits for a moment: until signals that have hibernated are
+//! measured again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::{
     Answer, Inquiry, Mode, MonoTime, Passage, Purpose, Reason, Refusal, Request, SignalKey,
@@ -11,8 +13,8 @@ use admission::{
 };
 use policy::identity::{SessionIdentity, named};
 use policy::{
-    Action, ClusterPolicy, Facts, PassReason, Rule, Shape, Verdict, app_key, decide, identity_key,
-    refusal,
+    Action, ClusterPolicy, Facts, PassReason, Rule, Shape, Signal, SignalKind, Verdict, app_key,
+    decide, identity_key, refusal,
 };
 use sql::{Class, ClassSet};
 
@@ -88,7 +90,21 @@ impl Cluster {
     }
 
     /// Answers a check. A check counts as a write, for that is what it is asked for.
-    pub fn check(self: &Arc<Self>, check: &Check<'_>) -> CheckAnswer {
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub async fn check(self: &Arc<Self>, check: &Check<'_>) -> CheckAnswer {
+        let until = self.now().saturating_add(AWAITS_MAX);
+        loop {
+            if let Some(answer) = self.answer(check, until) {
+                return answer;
+            }
+            tokio::time::sleep(AWAITED_LOOK).await;
+        }
+    }
+
+    /// None, until then, while a signal is awaited that it depends on.
+    fn answer(self: &Arc<Self>, check: &Check<'_>, until: MonoTime) -> Option<CheckAnswer> {
         let policy = self.policy();
         let session = SessionIdentity::default();
         let identity = named(&policy.identity, &session, check.app);
@@ -105,12 +121,21 @@ impl Cluster {
             decide(&policy, &facts)
         });
         let rule = verdict.and_then(Verdict::rule);
+        let needed = verdict.map_or_else(Vec::new, |verdict| needed(&policy, check, verdict));
         // Nothing is allocated under the lock.
         let mut signals = Vec::with_capacity(policy.signals.len());
         let mut gatekeeper = self.gatekeeper.lock();
         let now = self.clock.now();
+        if !needed.is_empty() {
+            gatekeeper.controller.wake(now);
+            gatekeeper.wake_probes();
+        }
         let readings = policy.signals.iter();
         signals.extend(readings.filter_map(|read| gatekeeper.controller.signal(read.key, now)));
+        let awaited = |view: &SignalView| view.awaited && needed.contains(&view.key);
+        if now < until && signals.iter().any(awaited) {
+            return None;
+        }
         let outcome = match verdict {
             None => CheckOutcome::Nameless,
             Some(verdict) => {
@@ -137,7 +162,7 @@ impl Cluster {
             others => others,
         };
         let rule = rule.map(|rule| rule.index);
-        CheckAnswer { policy, rule, outcome, signals }
+        Some(CheckAnswer { policy, rule, outcome, signals })
     }
 }
 
@@ -220,6 +245,37 @@ impl Gatekeeper {
             }
         }
     }
+}
+
+/// A check waits for a signal that has hibernated for so long at most: several round trips, and
+/// less than clients wait for an answer. It looks as often as this.
+const AWAITS_MAX: Duration = Duration::from_millis(500);
+const AWAITED_LOOK: Duration = Duration::from_millis(10);
+
+/// The signals that its answer depends on.
+fn needed(policy: &ClusterPolicy, check: &Check<'_>, verdict: Verdict<'_>) -> Vec<SignalKey> {
+    let (gate, named) = match verdict {
+        Verdict::Deny(_) => return Vec::new(),
+        Verdict::Pass { why: PassReason::Exempt, .. } => (None, &[][..]),
+        Verdict::Pass { .. } => (None, check.signals),
+        Verdict::Ask(rule) => match rule.action {
+            Action::Throttle { terms, .. } if terms.hold || terms.ratio.is_certain() => {
+                return Vec::new();
+            }
+            // It is told to go on, whatever they say.
+            Action::Throttle { terms, .. } if terms.mode == Mode::Observe => (None, &[][..]),
+            Action::Throttle { gate, .. } => {
+                (Some(policy.gate_of(rule, gate, check.app)), check.signals)
+            }
+            Action::Exempt | Action::Deny => (None, check.signals),
+        },
+    };
+    if check.purpose == Purpose::Read {
+        let is_lag = |signal: &&Signal| matches!(signal.kind, SignalKind::Lag { .. });
+        return policy.signals.iter().filter(is_lag).map(|signal| signal.key).collect();
+    }
+    let of_gate = gate.into_iter().flat_map(|gate| policy.gate_signals(gate));
+    of_gate.map(|signal| signal.key).chain(named.iter().copied()).collect()
 }
 
 /// What one of the named signals says against it.

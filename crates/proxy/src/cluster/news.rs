@@ -100,7 +100,9 @@ impl Cluster {
     ) {
         let gating = newsroom.gating(policy);
         newsroom.signals.retain(|key, _| gating.contains(key));
-        for view in views.iter().filter(|view| gating.contains(&view.key)) {
+        // What is awaited says in a moment what it has to say.
+        let told = |view: &&SignalView| gating.contains(&view.key) && !view.awaited;
+        for view in views.iter().filter(told) {
             let Some(signal) = policy.signal(view.key) else { continue };
             let says = Says::of(view);
             let topic = newsroom.signals.entry(view.key).or_insert(Topic::Begins(now));

@@ -183,13 +183,99 @@ rules: [{ name: r, permanent: true }]
     cluster.control(|controller, now| {
         controller.handle_sample(now, latency, Sample::Value(60.0));
     });
-    let check = |app| {
-        let purpose = admission::Purpose::Write { rows: Some(1) };
-        cluster.check(&check::Check { app, purpose, signals: &[] }).outcome
-    };
-    let CheckOutcome::Refused(refusal) = check(b"etl") else { panic!("it slows web down") };
+    let outcome = checked(&cluster, b"etl").await;
+    let CheckOutcome::Refused(refusal) = outcome else { panic!("it slows web down") };
     assert_eq!(refusal.reason, admission::Reason::GateClosed);
-    assert_eq!(check(b"web"), CheckOutcome::Allowed);
+    assert_eq!(checked(&cluster, b"web").await, CheckOutcome::Allowed);
+}
+
+async fn checked(cluster: &Arc<Cluster>, app: &[u8]) -> CheckOutcome {
+    let purpose = admission::Purpose::Write { rows: Some(1) };
+    cluster.check(&check::Check { app, purpose, signals: &[] }).await.outcome
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// With a lag and load that were well, and nobody for a minute.
+async fn hibernating(rules: &str) -> (Arc<Cluster>, [admission::SignalKey; 2]) {
+    let text = format!(
+        "version: 1\nclusters: {{ a: {{ listen: 127.0.0.1:1, primary: db:1, replicas: [db:2], probe: {{ user: sluice, password_env: X }}, \
+         signals: {{ load: {{ query: SELECT 1, threshold: 10 }} }}, default_gate: [lag, load] }} }}
+rules:\n{rules}"
+    );
+    let policy = policy::load(&text).unwrap().clusters[0].clone();
+    let cluster = Cluster::new(policy, Clock::start(), 7);
+    let signals = ["lag", "load"].map(|name| {
+        let policy = cluster.policy();
+        policy.signals.iter().find(|signal| &*signal.name == name).unwrap().key
+    });
+    let since = cluster.now();
+    tokio::time::advance(MINUTE).await;
+    for key in signals {
+        tell(&cluster, key, 0.0, Duration::ZERO);
+    }
+    let mut tempo = cluster.tempo();
+    cluster.hibernate(MINUTE * 2, since);
+    assert!(!tempo.has_changed().unwrap(), "a minute is not two");
+    cluster.hibernate(MINUTE, since);
+    assert_eq!(*tempo.borrow_and_update(), crate::probe::Tempo::Hibernating);
+    (cluster, signals)
+}
+
+/// A probe's answer to what it asked so long ago.
+fn tell(cluster: &Arc<Cluster>, key: admission::SignalKey, value: f64, asked_ago: Duration) {
+    cluster.control(|controller, now| {
+        let asked_at = now.saturating_sub(asked_ago);
+        controller.handle_answer(now, asked_at, key, Sample::Value(value));
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_for_a_minute_wakes_the_probes_and_waits_for_what_they_are_told_then() {
+    let (cluster, [lag, load]) = hibernating(GATED).await;
+    let tempo = cluster.tempo();
+    let mut waiter = queued(&cluster, b"etl");
+    assert_eq!(*tempo.borrow(), crate::probe::Tempo::Awake);
+    let second = Duration::from_secs(1);
+    tokio::time::advance(second / 10).await;
+    tell(&cluster, lag, 0.0, Duration::ZERO);
+    tell(&cluster, load, 0.0, second);
+    assert!(tokio::time::timeout(Duration::ZERO, waiter.settled()).await.is_err());
+    tell(&cluster, load, 0.0, Duration::ZERO);
+    assert!(matches!(waiter.settled().await, Settled::Admitted(_)));
+    // Somebody has just been there.
+    cluster.hibernate(MINUTE, MonoTime::ZERO);
+    assert_eq!(*tempo.borrow(), crate::probe::Tempo::Awake);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_check_for_a_minute_waits_for_a_moment_and_is_told_what_is_so_then() {
+    let (cluster, [lag, load]) = hibernating(GATED).await;
+    let tempo = cluster.tempo();
+    let began = Instant::now();
+    let probes = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(*tempo.borrow(), crate::probe::Tempo::Awake);
+        tell(&cluster, load, 99.0, Duration::ZERO);
+        tell(&cluster, lag, 0.0, Duration::ZERO);
+    };
+    let (outcome, ()) = tokio::join!(checked(&cluster, b"etl"), probes);
+    let CheckOutcome::Refused(refusal) = outcome else { panic!("the load is high: {outcome:?}") };
+    assert_eq!(refusal.reason, admission::Reason::GateClosed);
+    assert!(began.elapsed() < Duration::from_millis(150), "{:?}", began.elapsed());
+
+    let (cluster, _) = hibernating(GATED).await;
+    let began = Instant::now();
+    let outcome = checked(&cluster, b"etl").await;
+    let CheckOutcome::Refused(refusal) = outcome else { panic!("nobody answers: {outcome:?}") };
+    assert_eq!(refusal.reason, admission::Reason::NoData);
+    assert_eq!(began.elapsed(), Duration::from_millis(500));
+
+    let (cluster, _) = hibernating(HELD).await;
+    let began = Instant::now();
+    assert!(matches!(checked(&cluster, b"etl").await, CheckOutcome::Refused(_)));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(*cluster.tempo().borrow(), crate::probe::Tempo::Hibernating);
 }
 
 /// The wall clock stands beside the runtime's: here it stands still while that goes on.

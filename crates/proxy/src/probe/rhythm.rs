@@ -11,28 +11,25 @@ use crate::cluster::Cluster;
 /// Nobody gated for this long: nobody needs a fresh value soon.
 const HIBERNATES_AFTER: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether somebody is gated again.
+/// How often it is looked whether nobody is gated.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The pace of all probes of one cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tempo {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tempo {
     /// The intervals of the file.
+    #[default]
     Awake,
-    /// Slow. See [`super`] for what that may cost the first statement.
+    /// Slow. See [`super`] for what that costs the first statement.
     Hibernating,
 }
 
-/// Keeps the tempo of a cluster. Runs until nobody listens.
-pub(super) async fn keep_tempo(cluster: Arc<Cluster>, tempo: watch::Sender<Tempo>) {
+/// Lets a cluster hibernate, until it is dropped. Whoever needs a signal wakes it.
+pub(super) async fn watch_quiet(cluster: Arc<Cluster>) {
     let started = cluster.now();
-    while !tempo.is_closed() {
-        let quiet = cluster.control(|controller, now| {
-            now.saturating_since(controller.last_gated_request().unwrap_or(started))
-        });
-        let now = if quiet < HIBERNATES_AFTER { Tempo::Awake } else { Tempo::Hibernating };
-        tempo.send_if_modified(|tempo| std::mem::replace(tempo, now) != now);
+    loop {
         tokio::time::sleep(LOOK_INTERVAL).await;
+        cluster.hibernate(HIBERNATES_AFTER, started);
     }
 }
 
@@ -55,21 +52,22 @@ impl Rhythm {
         Self { tempo, awake, hibernating: hibernating.max(awake), began: None }
     }
 
-    /// Waits for the next beat. The first is at once, and so is one that is overdue when the tempo
-    /// rises.
+    /// Waits for the next beat. The first is at once, and so is the next when the tempo rises.
     ///
     /// # Cancellation
     /// Safe.
     pub(super) async fn beat(&mut self) {
+        let mut changed = self.tempo.has_changed().unwrap_or(false);
         while let Some(began) = self.began {
             let period = match *self.tempo.borrow_and_update() {
+                Tempo::Awake if changed && self.awake < self.hibernating => break,
                 Tempo::Awake => self.awake,
                 Tempo::Hibernating => self.hibernating,
             };
             tokio::select! {
                 () = tokio::time::sleep_until(began + period) => break,
-                changed = self.tempo.changed() => match changed {
-                    Ok(()) => {}
+                told = self.tempo.changed() => match told {
+                    Ok(()) => changed = true,
                     // The probes are being stopped.
                     Err(_) => return tokio::time::sleep_until(began + period).await,
                 },
@@ -94,13 +92,19 @@ mod tests {
         rhythm.beat().await;
         assert_eq!(start.elapsed(), ms(1_000));
         let wakes = async {
-            tokio::time::sleep(ms(300)).await;
+            tokio::time::sleep(ms(50)).await;
             tempo.send(Tempo::Awake).unwrap();
         };
         tokio::join!(rhythm.beat(), wakes);
-        assert_eq!(start.elapsed(), ms(1_300));
+        assert_eq!(start.elapsed(), ms(1_050));
         rhythm.beat().await;
-        assert_eq!(start.elapsed(), ms(1_400));
+        assert_eq!(start.elapsed(), ms(1_150));
+        // It has asked already when somebody comes.
+        tempo.send(Tempo::Hibernating).unwrap();
+        tempo.send(Tempo::Awake).unwrap();
+        rhythm.beat().await;
+        rhythm.beat().await;
+        assert_eq!(start.elapsed(), ms(1_250));
     }
 
     #[tokio::test(start_paused = true)]

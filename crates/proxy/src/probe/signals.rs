@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use admission::Sample;
+use admission::{MonoTime, Sample};
 use policy::{ClusterPolicy, Scope, Signal, SignalKind};
 
 use super::answer::{column, number};
@@ -46,24 +46,28 @@ pub(super) async fn watch(target: ProbeTarget, signals: Vec<Signal>) {
     loop {
         rhythm.beat().await;
         for (signal, meter, health, own) in &mut meters {
+            let asked_at = target.site.cluster.now();
             let value = meter.read(own.as_mut().unwrap_or(&mut link)).await;
             health.note(&value);
             target.note_heard(&value);
-            take_in(&target, signal, value.ok());
+            take_in(&target, signal, asked_at, value.ok());
         }
     }
 }
 
-fn take_in(target: &ProbeTarget, signal: &Signal, value: Option<f64>) {
+fn take_in(target: &ProbeTarget, signal: &Signal, asked_at: MonoTime, value: Option<f64>) {
     let cluster = &target.site.cluster;
     let now = cluster.now();
-    let worst = cluster.probes.measured(signal, &target.server, value, now);
+    let answer = value.map(|value| (value, asked_at));
+    let worst = cluster.probes.measured(signal, &target.server, answer, now);
     // A server that does not answer must not make the value of another look new.
-    let sample = match (value, worst) {
-        (Some(_), Some(worst)) => Sample::Value(worst),
-        (Some(_) | None, _) => Sample::Failed,
+    let (sample, asked_at) = match (value, worst) {
+        (Some(_), Some((worst, asked_at))) => (Sample::Value(worst), asked_at),
+        (Some(_) | None, _) => (Sample::Failed, asked_at),
     };
-    cluster.control(|controller, now| controller.handle_sample(now, signal.key, sample));
+    cluster.control(|controller, now| {
+        controller.handle_answer(now, asked_at, signal.key, sample);
+    });
 }
 
 /// How one signal is read.

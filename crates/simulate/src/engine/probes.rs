@@ -15,7 +15,7 @@ use crate::{App, RowCosts, Scenario};
 
 /// Nobody gated for this long: nobody needs a fresh value soon.
 const HIBERNATES_AFTER: Duration = Duration::from_secs(60);
-/// How often it is looked whether somebody is gated again.
+/// How often it is looked whether nobody is gated.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// No probe is rarer.
 const HIBERNATION_INTERVAL_MAX: Duration = Duration::from_secs(1);
@@ -244,10 +244,26 @@ impl World<'_> {
         let Some(Proxy { controller, probes, .. }) = self.proxies.get_mut(place) else { return };
         let last = controller.last_gated_request().unwrap_or(MonoTime::ZERO);
         let quiet = now.saturating_since(last);
-        let tempo = if quiet < HIBERNATES_AFTER { Tempo::Awake } else { Tempo::Hibernating };
-        if tempo == probes.tempo {
-            return;
+        if quiet >= HIBERNATES_AFTER && probes.tempo == Tempo::Awake {
+            controller.hibernate(std::iter::once(LAG));
+            self.set_tempo(place, Tempo::Hibernating);
         }
+    }
+
+    /// Whoever needs a signal has all probes ask at once.
+    pub(super) fn wake_probes(&mut self, place: usize) {
+        let Some(Proxy { controller, probes, .. }) = self.proxies.get_mut(place) else { return };
+        if probes.tempo == Tempo::Hibernating && !controller.hibernates() {
+            for rhythm in probes.replicas.iter_mut().chain([&mut probes.heartbeat]) {
+                rhythm.began = MonoTime::ZERO;
+            }
+            self.set_tempo(place, Tempo::Awake);
+        }
+    }
+
+    fn set_tempo(&mut self, place: usize, tempo: Tempo) {
+        let now = self.now;
+        let Some(Proxy { probes, .. }) = self.proxies.get_mut(place) else { return };
         probes.tempo = tempo;
         if probes.heartbeat.phase == Phase::Waiting {
             let (at, beat) = probes.heartbeat.plan(now, tempo);
