@@ -29,12 +29,17 @@ const IDENTITY_LEN_MAX: usize = 64;
 /// Most bytes of a rule's `reason` in the text; the page and `sluice explain` have all of it.
 const REASON_LEN_MAX: usize = 120;
 
-/// A refusal that stands for as long as its rule does tells how long that is.
+/// A refusal that stands for as long as its rule does tells how long that is: a place in the queue of
+/// one that lets nothing through leads nowhere before.
 #[must_use]
 pub fn as_long_as_it_stands(rule: Option<&Rule>, refusal: Refusal, now: UnixTime) -> Refusal {
     let Some(rule) = rule else { return refusal };
-    let dice = matches!(rule.action, Action::Throttle { terms, .. } if terms.ratio.is_certain());
-    let stands = refusal.reason == Reason::Hold || (refusal.reason == Reason::Ratio && dice);
+    let lets_nothing_through = matches!(
+        rule.action,
+        Action::Throttle { terms, .. } if terms.hold || terms.ratio.is_certain()
+    );
+    let by_rule = matches!(refusal.reason, Reason::Ratio | Reason::QueueFull);
+    let stands = refusal.reason == Reason::Hold || (by_rule && lets_nothing_through);
     if stands { Refusal { retry_after: rule.stands_for(now), ..refusal } } else { refusal }
 }
 

@@ -47,6 +47,21 @@ fn written(rule: u32, app: &[u8], refusal: &Refusal) -> String {
 }
 
 #[test]
+fn who_is_refused_by_a_rule_that_lets_nothing_through_is_told_when_that_ends() {
+    let text = FILE.replace("{ name: backfill,", "{ name: backfill, TERMS,");
+    for (terms, nothing) in [("hold: true", true), ("ratio: 1", true), ("ratio: 0.99", false)] {
+        let text = text.replace("TERMS", terms);
+        let cluster = load(&text.replace("REASON", "")).unwrap().clusters[0].clone();
+        for reason in [Reason::Ratio, Reason::QueueFull] {
+            let refused = refusal(reason, None);
+            let told = as_long_as_it_stands(cluster.rule(0), refused, UnixTime(0)).retry_after;
+            let expected = if nothing { Duration::from_secs(60) } else { refused.retry_after };
+            assert_eq!(told, expected, "{terms}, {reason:?}");
+        }
+    }
+}
+
+#[test]
 fn the_message_is_the_one_of_the_manual() {
     let lag = cluster().signals.iter().find(|signal| &*signal.name == "lag").unwrap().key;
     let cause = Cause { signal: lag, value: Some(12.34), threshold: 5.0 };
