@@ -393,7 +393,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// KILL [HARD | SOFT] [CONNECTION | QUERY] number.
+    /// KILL [HARD | SOFT] [CONNECTION | QUERY] number: `5`, `'5'`, `0x5`, in parentheses or not.
     fn kill(&mut self) {
         let mut token = self.token();
         let mut query_only = false;
@@ -404,14 +404,32 @@ impl Walk<'_, '_> {
             query_only = self.is(token, "QUERY");
             token = self.token();
         }
-        let next = self.token();
-        if token.kind == Kind::Number && matches!(next.kind, Kind::Semicolon | Kind::End) {
-            self.effects.plain.kill = decimal(self.lexer.bytes(token))
+        let mut opened: usize = 0;
+        while token.kind == Kind::Punct(b'(') {
+            opened = opened.saturating_add(1);
+            token = self.token();
+        }
+        let mut next = self.token();
+        while opened > 0 && next.kind == Kind::Punct(b')') {
+            opened = opened.saturating_sub(1);
+            next = self.token();
+        }
+        // What begins with `0x` is a word here.
+        let is_value = matches!(token.kind, Kind::Number | Kind::Text | Kind::Word);
+        if is_value && opened == 0 && matches!(next.kind, Kind::Semicolon | Kind::End) {
+            self.effects.plain.kill = integer(self.lexer.bytes(token))
                 .map(|connection_id| Kill { connection_id, query_only });
         }
     }
 }
 
-fn decimal(digits: &[u8]) -> Option<u64> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
+/// `760`, `'760'`, `"760"`, `0x2f8`.
+fn integer(literal: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(literal).ok()?;
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok();
+    }
+    let quoted = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
+    let digits = quoted('\'').or_else(|| quoted('"')).unwrap_or(text);
+    digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
 }

@@ -203,16 +203,35 @@ fn only_a_set_in_which_nothing_else_runs_is_told_by_its_flags() {
 fn names_numbers_and_prepared_text_are_told() {
     assert_eq!(effects("USE `my-db`;").use_schema, Some(&b"my-db"[..]));
     assert_eq!(effects("use db").use_schema, Some(&b"db"[..]));
-    for (text, id, query_only) in
-        [("KILL 5", 5, false), ("KILL HARD QUERY 7;", 7, true), ("KILL CONNECTION 6", 6, false)]
-    {
+    for (text, id, query_only) in [
+        ("KILL 5", 5, false),
+        ("KILL HARD QUERY 7;", 7, true),
+        ("KILL CONNECTION 6", 6, false),
+        ("KILL QUERY (( 760 ));", 760, true),
+        ("KILL QUERY '760'", 760, true),
+        ("KILL (0x2f8)", 760, false),
+    ] {
         assert_eq!(
             effects(text).plain.kill,
             Some(Kill { connection_id: id, query_only }),
             "{text}"
         );
     }
-    for text in ["KILL QUERY ID 5", "KILL CONNECTION_ID()", "KILL 5+1", "KILL USER x"] {
+    for text in [
+        "KILL QUERY ID 5",
+        "KILL CONNECTION_ID()",
+        "KILL 5+1",
+        "KILL USER x",
+        "KILL (5",
+        "KILL 5)",
+        "KILL (5)+1",
+        "KILL '7' '6'",
+        "KILL ' 7'",
+        "KILL '+7'",
+        "KILL ''",
+        "KILL -7",
+        "KILL 7.0",
+    ] {
         assert_eq!(effects(text).plain.kill, None, "{text}");
     }
     let prepare = effects("PREPARE `s` FROM 'SELECT \\'x\\''").prepare;
