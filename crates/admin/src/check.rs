@@ -10,8 +10,10 @@ pub(crate) mod throttling;
 pub(crate) mod told;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use admission::{Purpose, Reason, SignalKey};
+use admission::{Purpose, Reason, Refusal, SignalKey};
 use axum::http::request::Parts;
 use policy::ClusterPolicy;
 use proxy::cluster::{Check, CheckAnswer, CheckOutcome, Cluster};
@@ -85,7 +87,7 @@ pub(crate) async fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> To
     let book = shown.checks.of(index);
     let now = cluster.now();
     let recently = book.note_checked(now);
-    let mut answer = decide(cluster, book, asked, now).await;
+    let mut answer = decide((shown, cluster), book, asked, now).await;
     answer.recently_checked = recently;
     if !answer.is_ok() {
         let policy = cluster.policy();
@@ -112,7 +114,7 @@ pub(crate) async fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> To
 }
 
 async fn decide(
-    cluster: &Arc<Cluster>,
+    (shown, cluster): (&Shown, &Arc<Cluster>),
     book: &book::ClusterBook,
     asked: &Asked<'_>,
     now: admission::MonoTime,
@@ -133,11 +135,11 @@ async fn decide(
             };
             let purpose = Purpose::Write { rows };
             let check = Check { app: asked.app, purpose, signals: &named };
-            told::told(asked, &cluster.check(&check).await, &named)
+            told::told(asked, &answer(shown, cluster, &check).await, &named)
         }
         Question::Read { threshold } => {
             let check = Check { app: asked.app, purpose: Purpose::Read, signals: &[] };
-            let answer = cluster.check(&check).await;
+            let answer = answer(shown, cluster, &check).await;
             let named: Vec<SignalKey> = told::lag_of(&answer.policy).into_iter().collect();
             let own = threshold.map(|threshold| told::OwnThreshold {
                 threshold,
@@ -149,6 +151,23 @@ async fn decide(
             }
         }
     }
+}
+
+/// What a check is told; of a Sluice that drains nobody learns what would hold them elsewhere.
+async fn answer(shown: &Shown, cluster: &Arc<Cluster>, check: &Check<'_>) -> CheckAnswer {
+    let mut answer = cluster.check(check).await;
+    let goes_on = matches!(answer.outcome, CheckOutcome::Passed(_) | CheckOutcome::Allowed);
+    if goes_on && shown.state.draining.load(Ordering::Relaxed) {
+        answer.outcome = CheckOutcome::Refused(Refusal {
+            reason: Reason::Shutdown,
+            cause: None,
+            budget: None,
+            limit: None,
+            waited: Duration::ZERO,
+            retry_after: Duration::from_secs(1),
+        });
+    }
+    answer
 }
 
 /// Why somebody who reads from replicas has to wait, beside the rules.

@@ -168,6 +168,12 @@ async fn everything_else_that_freno_shows_has_its_shape() {
     assert_eq!(door.get("/leader-check").await.json(), "HTTP 200");
     door.state.draining.store(true, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(door.get("/leader-check").await.status, 404);
+    for (app, status) in [("nobody", 500), ("spared", 500), ("gated", 500), ("watched", 200)] {
+        let reply = door.get(&format!("/check/{app}/mysql/main")).await;
+        assert_eq!(reply.status, status, "{app}: {reply:?}");
+        assert_eq!(reply.json()["Reason"], if status == 500 { "shutdown" } else { "" }, "{app}");
+    }
+    assert_eq!(door.get("/check-read/nobody/mysql/main/9").await.status, 500);
     let consensus = door.get("/consensus/status").await.json();
     let keys = ["Domain", "Healthy", "IsLeader", "Leader", "ServiceID", "ShareDomain", "State"];
     assert_eq!(shape(&consensus).iter().map(|(key, _)| &**key).collect::<Vec<_>>(), keys);
