@@ -192,11 +192,14 @@ async fn rules_are_lifted_by_whom_they_are_about() {
 #[tokio::test]
 async fn a_rule_that_makes_no_sense_is_refused_with_all_that_is_wrong() {
     let door = open(FILE);
-    let answer = door.post(&json!({"app": "etl", "effect": "stop", "ratio": 7, "x": 1})).await;
+    let wrong = json!({
+        "app": "etl", "effect": "stop", "ratio": 7, "x": 1, "for": "8d", "cluster": "nowhere"
+    });
+    let answer = door.post(&wrong).await;
     assert_eq!(answer.status, 400);
     let keys: Vec<_> =
         answer.json()["faults"].as_array().unwrap().iter().map(|f| f["key"].clone()).collect();
-    assert_eq!(keys, ["x", "ratio", "effect"]);
+    assert_eq!(keys, ["x", "ratio", "effect", "for", "cluster"]);
     for draft in [
         json!({"app": "etl", "effect": "hold", "for": "8d"}),
         json!({"app": "etl", "effect": "hold", "for": "0s"}),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fleet::{LASTS_DEFAULT, RuleDraft, RuntimeEffect};
+use fleet::{LASTS_DEFAULT, LASTS_MAX, LASTS_MIN, RuleDraft, RuntimeEffect};
 use policy::parse_duration;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -29,12 +29,12 @@ const KEYS: [&str; 9] =
 ///
 /// # Errors
 /// Everything that is wrong with it; what only the policy knows is found later.
-pub(super) fn read(body: &[u8]) -> Result<RuleDraft, Vec<KeyFault>> {
+pub(super) fn read(body: &[u8], clusters: &[&str]) -> Result<RuleDraft, Vec<KeyFault>> {
     let Entries(entries) = serde_json::from_slice(body).map_err(|error| {
         vec![KeyFault { key: String::new(), message: format!("is not one JSON object: {error}") }]
     })?;
     let mut fields = Fields { entries, faults: Vec::new() };
-    let draft = fields.draft();
+    let draft = fields.draft(clusters);
     if fields.faults.is_empty() { Ok(draft) } else { Err(fields.faults) }
 }
 
@@ -71,7 +71,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn draft(&mut self) -> RuleDraft {
+    fn draft(&mut self, clusters: &[&str]) -> RuleDraft {
         self.check_keys();
         let app = self.text("app", NAME_LEN_MAX);
         let user = self.text("user", NAME_LEN_MAX);
@@ -86,10 +86,18 @@ impl Fields {
             }),
             None => LASTS_DEFAULT,
         };
+        if !(LASTS_MIN..=LASTS_MAX).contains(&lasts) {
+            self.fault("for", "is not from 1s to 7d");
+        }
+        let cluster = self.text("cluster", NAME_LEN_MAX);
+        if cluster.as_deref().is_some_and(|name| !clusters.contains(&name)) {
+            let known = clusters.join(", ");
+            self.fault("cluster", &format!("is not one of the clusters, which are {known}"));
+        }
         RuleDraft {
             app,
             user,
-            cluster: self.text("cluster", NAME_LEN_MAX),
+            cluster,
             classes: self.classes(),
             effect,
             lasts,
@@ -225,24 +233,25 @@ mod tests {
     use super::*;
 
     fn faults(body: &str) -> Vec<String> {
-        let faults = read(body.as_bytes()).expect_err(body);
+        let faults = read(body.as_bytes(), &["main"]).expect_err(body);
         faults.into_iter().map(|fault| format!("{}: {}", fault.key, fault.message)).collect()
     }
 
     #[test]
     fn a_rule_for_an_hour_needs_an_app_and_an_effect() {
-        let draft = read(br#"{"app": "etl", "effect": "hold"}"#).unwrap();
+        let draft = read(br#"{"app": "etl", "effect": "hold"}"#, &[]).unwrap();
         assert_eq!(draft, RuleDraft::of_app("etl", RuntimeEffect::Hold));
         let all = br#"{"app": "etl", "user": "batch", "cluster": "main", "classes": ["ddl"],
             "effect": "throttle", "ratio": 0.9, "for": "25m", "reason": "mornings"}"#;
-        let draft = read(all).unwrap();
+        let draft = read(all, &["main"]).unwrap();
         assert_eq!(draft.effect, RuntimeEffect::Throttle { ratio: 0.9 });
         assert_eq!(draft.lasts, Duration::from_secs(1_500));
         assert_eq!(
             (draft.classes.as_slice(), &*draft.reason),
             (&["ddl".to_owned()][..], "mornings")
         );
-        let throttled = read(br#"{"user": "b", "effect": "throttle", "class": "read"}"#).unwrap();
+        let throttled =
+            read(br#"{"user": "b", "effect": "throttle", "class": "read"}"#, &[]).unwrap();
         assert_eq!(throttled.effect, RuntimeEffect::Throttle { ratio: 1.0 });
         assert_eq!(throttled.classes, ["read"]);
     }
@@ -285,7 +294,7 @@ mod tests {
             let faults = faults(body);
             assert!(faults.iter().any(|fault| fault.contains(part)), "{body}: {faults:?}");
         }
-        assert!(read(b"{\"app\": \"\xff\", \"effect\": \"hold\"}").is_err());
+        assert!(read(b"{\"app\": \"\xff\", \"effect\": \"hold\"}", &[]).is_err());
         let long = format!("{{\"app\": \"{}\", \"effect\": \"hold\"}}", "x".repeat(256));
         assert!(faults(&long)[0].contains("longer than 255 bytes"));
         let deep = format!("{{\"app\": {}{}}}", "[".repeat(5_000), "]".repeat(5_000));

@@ -75,9 +75,8 @@ pub(crate) async fn make(
     let author = state.access.author(&parts)?;
     no_query(&parts)?;
     let body = read_json(&parts.headers, body).await?;
-    let draft = draft::read(&body).map_err(|faults| faulty(&faults))?;
-    check_cluster(&state, draft.cluster.as_deref())
-        .map_err(|refusal| Refusal { error: Error::BadRequest, ..refusal })?;
+    let clusters: Vec<&str> = state.clusters.iter().map(|cluster| &*cluster.name).collect();
+    let draft = draft::read(&body, &clusters).map_err(|faults| faulty(&faults))?;
     let (rules, by) = (state.rules.clone(), Arc::clone(&author.0));
     // Whoever hangs up leaves a rule that is made, or none: never one that is half kept.
     let made = tokio::spawn(async move { rules.make(draft, &by).await });
