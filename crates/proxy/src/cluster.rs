@@ -2,9 +2,8 @@
 //! who wait for the controller's answers.
 //!
 //! The controller itself knows neither tasks nor locks. Here it is locked for one call at a time;
-//! what the call resolved is handed out after the lock is released, each answer through a channel
-//! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
-//! place back: neither can be forgotten when a client vanishes.
+//! what it resolved is handed out after the lock is released, through a channel of each waiter. A
+//! dropped [`Waiter`] leaves the queue, a dropped [`PermitGuard`] gives the place back.
 
 mod budgets;
 mod chains;
