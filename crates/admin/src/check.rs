@@ -1,8 +1,8 @@
 //! The cooperative door: what every dialect's check has in common.
 //!
-//! A check is answered from memory, but for the first of a while: [`proxy::cluster::Cluster::check`] decides as it would about a
-//! write that comes through Sluice. Here are what a check is remembered for ([`Book`]), and what
-//! its answer says ([`told`]).
+//! A check is answered from memory, but for the first of a while:
+//! [`proxy::cluster::Cluster::check`] decides as it would about a write that comes through Sluice.
+//! Here are what a check is remembered for ([`Book`]), and what its answer says ([`told`]).
 
 pub(crate) mod asked;
 pub(crate) mod book;

@@ -15,6 +15,7 @@
 use std::time::Duration;
 
 use super::Pace;
+use super::flow::acknowledging;
 
 /// Debt at most, as time at the present pace.
 const DEBT: Duration = Duration::from_secs(1);
@@ -37,7 +38,7 @@ impl Pace {
         let aim = self.aim();
         match aim.others {
             Some(others) if self.flows_that_count().all(|flow| flow.is_idle(&aim)) => {
-                let seen = aim.heartbeat + aim.looking;
+                let seen = acknowledging(&aim);
                 let faster = (PAID_IDLE - 1.0) * seen / (seen + aim.service);
                 (per_s + others).min((1.0 + faster) * per_s)
             }

@@ -444,7 +444,7 @@ const RUNS_LONG: f64 = 2.0;
 const SPAN_MIN: f64 = 0.8;
 
 /// What acknowledging takes at most.
-fn acknowledging(aim: &Aim) -> f64 {
+pub(super) fn acknowledging(aim: &Aim) -> f64 {
     aim.heartbeat + aim.looking
 }
 

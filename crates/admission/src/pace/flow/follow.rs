@@ -45,10 +45,9 @@ impl Flow {
             self.rate = if slowly { towards(self.rate, higher) } else { higher.min(RATE_MAX) };
             self.measured = true;
         } else if is_true && sample > 0.0 {
-            let alike = self.is_chance(aim) && !self.is_much(aim);
-            let lower = if alike { towards(self.rate, busy) } else { busy.max(self.rate * left) };
-            self.rate = if busy > self.rate { towards(self.rate, busy) } else { lower };
-            self.rate = self.rate.max(RATE_MIN);
+            let slowly = busy > self.rate || self.is_chance(aim) && !self.is_much(aim);
+            let lower = if slowly { towards(self.rate, busy) } else { busy.max(self.rate * left) };
+            self.rate = lower.max(RATE_MIN);
             self.measured = true;
         }
     }
