@@ -380,9 +380,9 @@ impl Controller {
     }
 }
 
-/// Statements that one call handles of each kind: some hundred microseconds. If more is due, the
-/// timer is as well, and whoever waits for the lock comes first.
-pub(super) const BATCH_LEN: usize = 256;
+/// Statements that one call handles of each kind: half a millisecond, where each is of an app of
+/// its own. If more is due, the timer is as well, and whoever waits for the lock comes first.
+pub(super) const BATCH_LEN: usize = 128;
 
 /// Lines that have just begun, of which so many are looked at in a [`TICK`].
 const LOOKS: usize = 16;

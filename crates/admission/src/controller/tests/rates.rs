@@ -285,11 +285,11 @@ fn who_comes_from_the_line_of_a_rule_comes_in_batches() {
         lab.queued(FREE, ETL, terms);
     }
     lab.now = lab.now.saturating_add(Duration::from_secs(1));
-    for batch in 1..=4_u64 {
+    for batch in 1..=8_u64 {
         lab.controller.handle_time(lab.now);
-        assert_eq!(lab.checks(ETL).1, if batch < 4 { 256 } else { 1_000 - 3 * 256 });
+        assert_eq!(lab.checks(ETL).1, if batch < 8 { 128 } else { 1_000 - 7 * 128 });
         let more = lab.controller.poll_timeout().is_some_and(|at| at <= lab.now);
-        assert_eq!(more, batch < 4, "the timer is due while there is more");
+        assert_eq!(more, batch < 8, "the timer is due while there is more");
     }
 }
 
