@@ -71,6 +71,8 @@
 //! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to nine tenths where
 //! most of the way is work at the primary and the rate was never found yet; and once it was found,
 //! by no more than leaves a queue of a quarter of what the way leaves of T, at first (`flow::growth`).
+//! Where its appliers are looked at, the time for which these have nothing to do tells how much more a
+//! replica can, whatever the lag says (`flow::idle`).
 //! Until R was found the way that counts for growth is that of what is found running. What is delivered
 //! bounds it: R
 //! grows no further above that than growth leads within the way and the time of a sample. Only the time
@@ -266,6 +268,18 @@ impl Pace {
         self.ledger.forget_before(shown);
     }
 
+    /// The appliers of a replica were looked at.
+    pub(crate) fn handle_appliers(
+        &mut self,
+        now: MonoTime,
+        replica: ReplicaKey,
+        are_at_work: bool,
+    ) {
+        if let Some(flow) = self.flows.get_mut(&replica) {
+            flow.handle_appliers(now, are_at_work);
+        }
+    }
+
     /// Whether work of this cost may be admitted now. A no is remembered: somebody is waiting for
     /// room.
     pub(crate) fn has_room(&mut self, now: MonoTime, cost: Cost) -> bool {
@@ -410,16 +424,6 @@ impl Pace {
     /// How long work runs on the primary: the mean over rows.
     pub(crate) fn service(&self) -> Duration {
         Duration::try_from_secs_f64(self.served.mean()).unwrap_or_default()
-    }
-
-    /// Takes over what another controller had found out, where this one still guesses.
-    pub(crate) fn begin_with(&mut self, rate: Option<f64>, service: Duration) {
-        let Some(rate) = rate else { return };
-        self.handed_over = Some(rate);
-        for flow in self.flows.values_mut() {
-            flow.begin_with(rate);
-        }
-        self.served.begin_with(service);
     }
 
     /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes

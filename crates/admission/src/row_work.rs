@@ -87,6 +87,8 @@ pub enum Step {
 pub struct Appliers<'a> {
     /// Those that wait for no other.
     pub busy: &'a [Applying<'a>],
+    /// Whether there is nothing for any of them, for certain. (One that waits for a lock has work.)
+    pub idle: bool,
     /// Whether they commit in the order of the primary.
     pub keep_order: bool,
 }

@@ -178,6 +178,11 @@ impl ProbeBoard {
         servers.find(|(_, key)| **key == replica).map(|(server, _)| server.clone())
     }
 
+    /// What a replica of now is known by.
+    pub(crate) fn key_of(&self, server: &str) -> Option<ReplicaKey> {
+        self.seen.lock().replicas.get(server).copied()
+    }
+
     /// Whether the primary was reached lately, by a client or a probe.
     pub fn reachability(&self, now: MonoTime) -> Reachability {
         let seen = self.seen.lock();

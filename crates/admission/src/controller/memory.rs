@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Controller;
+use crate::lag::ReplicaKey;
 use crate::pace::Pace;
 use crate::row_work::Behind;
 use crate::{Appliers, Learned, MonoTime, Pacing, RowWorkView, Written};
@@ -46,10 +47,13 @@ impl Controller {
     /// The appliers of a replica were looked at. To be called about ten times a second for each replica, also when none is at
     /// anything: what rows cost is learned from how often what is met. Without
     /// [`crate::AdaptivePacing::learns_row_costs`] nothing is.
-    pub fn handle_appliers(&mut self, now: MonoTime, seen: &Appliers<'_>) {
+    pub fn handle_appliers(&mut self, now: MonoTime, replica: ReplicaKey, seen: &Appliers<'_>) {
         let now = self.tick(now);
         let Pacing::Adaptive(adaptive) = self.pacing else { return };
         if adaptive.learns_row_costs {
+            if let Some(pace) = &mut self.pace {
+                pace.handle_appliers(now, replica, !seen.idle);
+            }
             let lag = self.signal(adaptive.lag, now).and_then(|signal| signal.value);
             let lag = Duration::try_from_secs_f64(lag.unwrap_or(0.0)).unwrap_or_default();
             let applies_for = self.pace.as_ref().map_or(Duration::ZERO, Pace::applies_for);

@@ -10,6 +10,16 @@ use crate::MonoTime;
 const SHARE_LOOK_MAX: Duration = Duration::from_secs(1);
 
 impl Pace {
+    /// Takes over what another controller had found out, where this one still guesses.
+    pub(crate) fn begin_with(&mut self, rate: Option<f64>, service: Duration) {
+        let Some(rate) = rate else { return };
+        self.handed_over = Some(rate);
+        for flow in self.flows.values_mut() {
+            flow.begin_with(rate);
+        }
+        self.served.begin_with(service);
+    }
+
     /// What is told to other controllers; `None` if nothing is known of any replica.
     pub(crate) fn demand(&self, now: MonoTime, wishes: &Wishes) -> Option<Demand> {
         let slowest = self.slowest()?;

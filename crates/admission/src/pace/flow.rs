@@ -8,6 +8,7 @@ mod falling;
 mod follow;
 mod found;
 mod growth;
+mod idle;
 mod in_turn;
 mod looking;
 mod own;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use self::beside::Beside;
 use self::busy::{Ack, Busy};
 use self::found::Found;
+use self::idle::Idle;
 pub(super) use self::in_turn::InTurn;
 use self::looking::Looking;
 use super::base::{Age, Base};
@@ -146,6 +148,7 @@ pub(super) struct Flow {
     proved_at: MonoTime,
     looking: Looking,
     beside: Beside,
+    idle: Idle,
 }
 
 impl Flow {
@@ -173,6 +176,7 @@ impl Flow {
             proved_at: now,
             looking: Looking::default(),
             beside: Beside::new(now),
+            idle: Idle::default(),
         }
     }
 
@@ -195,6 +199,7 @@ impl Flow {
         }
         self.base.scale(factor);
         self.found.scale(factor);
+        self.idle.scale(factor);
     }
 
     /// Another process had found out that much.
@@ -385,6 +390,7 @@ impl Flow {
             let stood = seen.queued_for >= (MOSTLY * since).max(shut_at);
             let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
+            let bottleneck = bottleneck && !self.is_by_chance(bottleneck, aim);
             let busy = self.while_busy(sample, aim);
             // Beside others the idle time is a guess, and tells nothing of the end of the rate.
             let told = if aim.others.is_none() { busy } else { sample };

@@ -37,7 +37,7 @@ impl Lab {
 
     /// By how much a row of the mean is dearer than before.
     fn look_at(&mut self, busy: &[Applying<'_>]) -> f64 {
-        let seen = Appliers { busy, keep_order: self.keep_order };
+        let seen = Appliers { busy, idle: busy.is_empty(), keep_order: self.keep_order };
         let behind = Behind { lag: self.lag, applies_for: self.applies_for };
         let dearer = self.work.looked(self.now, behind, &seen);
         self.now = self.now.saturating_add(Duration::from_millis(100));

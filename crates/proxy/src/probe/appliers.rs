@@ -246,8 +246,10 @@ fn take_in(target: &ProbeTarget, appliers: &[Applier], busy: Vec<At>) {
         cluster.probes.tables.note(schema, table);
     }
     let keep_order = cluster.probes.order_of(&target.server) == CommitOrder::Kept;
-    let seen = Appliers { busy: &seen, keep_order };
-    cluster.control(|controller, now| controller.handle_appliers(now, &seen));
+    let idle = !appliers.is_empty() && appliers.iter().all(Applier::is_idle);
+    let seen = Appliers { busy: &seen, idle, keep_order };
+    let Some(replica) = cluster.probes.key_of(&target.server) else { return };
+    cluster.control(|controller, now| controller.handle_appliers(now, replica, &seen));
 }
 
 fn appliers(rows: &[Row]) -> Vec<Applier> {
@@ -297,7 +299,18 @@ impl Applier {
             |(schema, table): &(String, String)| table_key(schema.as_bytes(), table.as_bytes());
         Some((self.tables.iter().map(key).collect(), step))
     }
+
+    /// Whether there is nothing for it to do. In any other state it may be at work.
+    fn is_idle(&self) -> bool {
+        let waits = if self.is_worker { WORKER_WAITS } else { ALL_IS_READ };
+        self.state.ends_with(waits)
+    }
 }
+
+/// A worker that has nothing to do, and whoever reads the relay log when there is nothing in it (MySQL before 8.0.26 calls
+/// it a slave).
+const WORKER_WAITS: &str = "Waiting for an event from Coordinator";
+const ALL_IS_READ: &str = "has read all relay log; waiting for more updates";
 
 /// What a worker does for each transaction, whatever that writes: nearly all of it is the commit. Seen of MySQL 9.7.
 const FOR_TRANSACTIONS: [&str; 8] = [
@@ -337,6 +350,22 @@ mod tests {
         assert_eq!(step(applier(true, turn, &["t"])), None);
         // The coordinator reads what its workers apply.
         assert_eq!(step(applier(false, "Reading event from the relay log", &[])), None);
+    }
+
+    #[test]
+    fn only_who_has_nothing_to_do_is_idle() {
+        let idle = |is_worker, state| applier(is_worker, state, &[]).is_idle();
+        assert!(idle(true, "Waiting for an event from Coordinator"));
+        assert!(idle(false, "Replica has read all relay log; waiting for more updates"));
+        assert!(idle(false, "Slave has read all relay log; waiting for more updates"));
+        for state in
+            ["", "Waiting for preceding transaction to commit", "waiting for handler commit"]
+        {
+            assert!(!idle(true, state), "{state}");
+        }
+        let coordinator =
+            ["", "Reading event from the relay log", "Waiting for Replica Worker queue"];
+        assert!(coordinator.iter().all(|state| !idle(false, state)));
     }
 
     #[test]

@@ -291,7 +291,11 @@ fn look_at_appliers(now: MonoTime, replica: &mut Replica, controller: &mut Contr
         .collect();
     let seen: Vec<_> = at.iter().map(|(tables, step)| Applying { tables, step: *step }).collect();
     let keep_order = replica.keeps_order();
-    controller.handle_appliers(now, &Appliers { busy: &seen, keep_order });
+    controller.handle_appliers(
+        now,
+        replica.key,
+        &Appliers { busy: &seen, idle: seen.is_empty(), keep_order },
+    );
 }
 
 /// What no rule gates is written to tables of its own.

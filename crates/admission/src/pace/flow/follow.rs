@@ -56,8 +56,12 @@ impl Flow {
     /// far the rate goes, each sample may tell.
     fn is_chance(&self, aim: &Aim) -> bool {
         let is_known = aim.others.is_some() || self.found.is_found();
-        let is_small = self.lump_time(aim) <= LARGE * aim.threshold;
-        is_known && is_small && aim.running > acknowledging(aim)
+        is_known && self.lumps_are_small(aim) && aim.running > acknowledging(aim)
+    }
+
+    /// Whether the lag is made of many transactions.
+    pub(super) fn lumps_are_small(&self, aim: &Aim) -> bool {
+        self.lump_time(aim) <= LARGE * aim.threshold
     }
 
     fn is_much(&self, aim: &Aim) -> bool {

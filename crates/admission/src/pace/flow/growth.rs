@@ -32,6 +32,9 @@ const GROWTH: f64 = 0.5;
 /// What is added to it, until the rate was found, where all of that time is work at the primary.
 const GROWTH_AT_WORK: f64 = 0.4;
 
+/// By which part it grows within that time at most where looks at the appliers tell that there is as much more.
+const GROWTH_SEEN: f64 = 2.0;
+
 /// Once the rate was found, growth leaves a queue of this part of the room there is for one.
 const ROOM: f64 = 0.25;
 
@@ -53,22 +56,25 @@ impl Flow {
     ) {
         let way = self.way_of_more(aim);
         let covers = (clear_for / way).min(WAYS_MAX);
-        let growth = 1.0 + self.growth(at, aim) * room * covers;
-        let leads = (1.0 + self.haste(aim).max(GROWTH)).powf(1.0 + span / way);
+        let more = self.more(at, aim);
+        let seen = more.unwrap_or(0.0).min(GROWTH_SEEN);
+        let part = (self.growth(at, more.is_some(), aim) * room).max(seen);
+        let leads = (1.0 + self.haste(aim).max(GROWTH).max(seen)).powf(1.0 + span / way);
         let most = (self.delivered * leads).max(self.rate);
-        self.rate = (self.rate * growth).min(most).min(RATE_MAX);
+        self.rate = (self.rate * (1.0 + part * covers)).min(most).min(RATE_MAX);
     }
 
-    /// By which part the rate grows in the time of the way.
-    fn growth(&self, at: MonoTime, aim: &Aim) -> f64 {
+    /// By which part the rate grows in the time of the way, for all that the lag tells.
+    fn growth(&self, at: MonoTime, is_looked_at: bool, aim: &Aim) -> f64 {
         let haste = self.haste(aim);
-        if !self.found.is_found() || self.rate < NEAR * self.found.most() {
+        let way = self.way_of_more(aim);
+        let is_near = self.found.is_found() && self.rate >= NEAR * self.found.most();
+        if !is_near && !is_looked_at {
             return haste;
         }
-        let way = self.way_of_more(aim);
-        let ways = seconds(self.found.clear_since(), at) / way;
+        let since = self.found.clear_since().max(self.idle.told_at());
         let first = ROOM * self.rest(aim) / (way - self.commit);
-        haste.min(first * ways.exp2())
+        haste.min(first * (seconds(since, at) / way).exp2())
     }
 
     /// By which part it does while its end is not near. From the commit on what is too much is
@@ -88,7 +94,7 @@ impl Flow {
     }
 
     /// The way of what more is let in.
-    fn way_of_more(&self, aim: &Aim) -> f64 {
+    pub(super) fn way_of_more(&self, aim: &Aim) -> f64 {
         let runs = if self.found.is_found() { aim.service } else { aim.running };
         self.way(aim) - aim.service + runs
     }
@@ -132,13 +138,21 @@ pub(super) mod tests {
     #[test]
     fn near_its_end_the_rate_grows_the_slower_the_longer_work_runs() {
         let (fast, slow) = (aim(0.0), aim(5.0));
-        assert_eq!(found(800.0).growth(at(500), &slow), GROWTH, "a pause has made it smaller");
-        assert_eq!(found(950.0).growth(at(500), &fast), GROWTH, "a statement is seen at once");
-        let first = found(950.0).growth(at(500), &slow);
+        assert_eq!(
+            found(800.0).growth(at(500), false, &slow),
+            GROWTH,
+            "a pause has made it smaller"
+        );
+        assert_eq!(
+            found(950.0).growth(at(500), false, &fast),
+            GROWTH,
+            "a statement is seen at once"
+        );
+        let first = found(950.0).growth(at(500), false, &slow);
         assert!((first - 0.25 / 5.35).abs() < 1e-9, "{first}");
-        let later = found(950.0).growth(at(500 + 2 * 5_350), &slow);
+        let later = found(950.0).growth(at(500 + 2 * 5_350), false, &slow);
         assert!((later - 4.0 * first).abs() < 1e-9, "{later}: two ways without a queue");
-        assert_eq!(found(950.0).growth(at(60_000), &slow), GROWTH);
+        assert_eq!(found(950.0).growth(at(60_000), false, &slow), GROWTH);
     }
 
     #[test]
