@@ -361,3 +361,37 @@ fn what_is_suggested_can_be_tried_on_the_insights_it_was_made_of() {
     assert!(said.contains("  rule etl (observes only): 9 statements"), "{said}");
     assert!(!said.contains("the file has no cluster of this name"), "{said}");
 }
+
+/// A budget of `web` meets `web:checkout` too, and was twice what `web` alone had.
+#[test]
+fn a_suggested_budget_holds_back_none_of_all_that_it_meets() {
+    let text = "SELECT a FROM t WHERE id = ?";
+    let rows = [("web", 360.0), ("web:checkout", 28_800.0), ("etl:7", 18_000.0), ("7", 36.0)];
+    let mut told = insights(&rows.map(|(app, seconds)| row(app, "read", text, 1_000, seconds)));
+    let at_once = [("web", 1.0), ("web:checkout", 8.0), ("7", 1.0), ("cart:web", 2.0)];
+    told["apps"] = at_once
+        .map(|(app, n)| json!({ "cluster": "main", "app": app, "concurrency_p99": n, "concurrency_max": n + 2.0 }))
+        .as_slice()
+        .into();
+    let text = stdout(&sluice(&["suggest", "--from", "-"], &told.to_string()));
+    for line in [
+        "  # 2000 statements, 29160.0 s at the server; 11 at once in 99 of 100 seconds, 17 at most. \
+         It is a level of \"cart:web\", \"web:checkout\".\n  \
+         - { name: web, match: { app: \"web\" }, max_concurrency: 22, mode: warn }\n",
+        "  # 1000 statements, 28800.0 s at the server; 8 at once in 99 of 100 seconds, 10 at most.\n",
+        // What was not counted is from the mean: 5, and 11 in 99 of 100 seconds.
+        "; about 12 at once, from the mean as if they came independently of each other. \
+         It is a level of \"etl:7\".\n  \
+         - { name: \"7\", match: { app: \"7\" }, max_concurrency: 24, mode: warn }\n",
+    ] {
+        assert!(text.contains(line), "{line}\nin\n{text}");
+    }
+    let told: Value =
+        serde_json::from_str(&stdout(&against_file(("levels.yaml", &text), &told, "json")))
+            .unwrap();
+    let budgets = told["clusters"][0]["budgets"].as_array().unwrap();
+    assert_eq!(budgets.len(), 4);
+    for budget in budgets {
+        assert_eq!(budget["limits"][0]["over"], 0, "{budget}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use admin::insights::{Insights, Row};
+use admin::insights::{AppAtOnce, Insights, Row};
 
 /// An app, in all clusters.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +14,16 @@ pub(super) struct App {
     pub(super) rows_changed: u64,
     pub(super) time_s: f64,
     pub(super) users: BTreeSet<String>,
+    pub(super) met: Met,
+}
+
+/// What a budget of an app meets: the app, and those of which it is a level.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Met {
+    /// Those of which it is a level.
+    pub(super) others: BTreeSet<String>,
+    pub(super) statements: u64,
+    pub(super) time_s: f64,
     /// Statements at the server at once, in 99 of 100 seconds and at most, and how that was found.
     pub(super) at_once: (f64, f64),
     pub(super) source: Source,
@@ -36,23 +46,78 @@ pub(super) fn apps(shown: &Insights) -> Vec<App> {
         let Some(name) = row.app.as_deref().filter(|name| !name.is_empty()) else { continue };
         found.entry(name).or_default().add(row);
     }
-    let window_s = shown.window_s.max(1.0);
+    let mut met = met(shown, &found);
     let mut apps: Vec<App> = found
         .into_iter()
-        .map(|(name, app)| {
-            let counted = shown.apps.iter().filter(|counted| counted.app == name);
-            let counted = counted
-                .map(|counted| (counted.concurrency_p99, counted.concurrency_max))
-                .reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)));
-            let (at_once, source) = match counted {
-                Some(counted) => (counted, Source::Counted),
-                None => (from_mean(app.time_s / window_s), Source::FromMean),
-            };
-            App { name: name.to_owned(), at_once, source, ..app }
+        .map(|(name, app)| App {
+            name: name.to_owned(),
+            met: met.remove(name).unwrap_or_default(),
+            ..app
         })
         .collect();
     apps.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then_with(|| a.name.cmp(&b.name)));
     apps
+}
+
+/// By app, what its budget meets.
+fn met<'s>(shown: &'s Insights, found: &BTreeMap<&'s str, App>) -> BTreeMap<&'s str, Met> {
+    let mut counted: BTreeMap<&str, Vec<&AppAtOnce>> = BTreeMap::new();
+    for app in &shown.apps {
+        counted.entry(&app.app).or_default().push(app);
+    }
+    let mut sums: BTreeMap<&str, Sum<'_>> = BTreeMap::new();
+    for &name in found.keys().chain(counted.keys()).collect::<BTreeSet<_>>() {
+        let named: BTreeSet<&str> = name.split(':').chain([name]).collect();
+        for met_by in named.into_iter().filter(|named| found.contains_key(named)) {
+            let sum = sums.entry(met_by).or_default();
+            sum.add(found.get(name), counted.get(name));
+            if name != met_by {
+                sum.met.others.insert(name.to_owned());
+            }
+        }
+    }
+    let window_s = shown.window_s.max(1.0);
+    sums.into_iter().map(|(name, sum)| (name, sum.met(window_s))).collect()
+}
+
+/// Of what a budget meets, while it is added up.
+#[derive(Default)]
+struct Sum<'s> {
+    met: Met,
+    /// By cluster, for each has a bucket of its own.
+    counted: BTreeMap<&'s str, (f64, f64)>,
+    /// Of apps that were not counted.
+    uncounted_s: Option<f64>,
+}
+
+impl<'s> Sum<'s> {
+    fn add(&mut self, app: Option<&App>, counted: Option<&Vec<&'s AppAtOnce>>) {
+        if let Some(app) = app {
+            self.met.statements = self.met.statements.saturating_add(app.statements);
+            self.met.time_s += app.time_s;
+            if counted.is_none() {
+                *self.uncounted_s.get_or_insert_default() += app.time_s;
+            }
+        }
+        for counted in counted.into_iter().flatten() {
+            let (p99, most) = self.counted.entry(&counted.cluster).or_default();
+            *p99 += counted.concurrency_p99;
+            *most += counted.concurrency_max;
+        }
+    }
+
+    fn met(self, window_s: f64) -> Met {
+        let fullest = self.counted.into_values().reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)));
+        let counted = fullest.unwrap_or_default();
+        let (at_once, source) = match self.uncounted_s {
+            None => (counted, Source::Counted),
+            Some(time_s) => {
+                let more = from_mean(time_s / window_s);
+                ((counted.0 + more.0, counted.1 + more.1), Source::FromMean)
+            }
+        };
+        Met { at_once, source, ..self.met }
+    }
 }
 
 impl App {

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use admin::insights::Insights;
 use policy::{UnixTime, load_with_warnings};
 
-use super::apps::{App, Source};
+use super::apps::{App, Met, Source};
 
 /// Apps with rules and budgets of their own; the others are in the rule for everything else.
 const APPS_MAX: usize = 50;
 
-/// Users that are named in a comment.
-const USERS_MAX: usize = 5;
+/// Users, or apps, that are named in a comment.
+const LISTED_MAX: usize = 5;
 
 /// The file as it stands on standard output.
 pub(super) fn file(shown: &Insights, apps: Vec<App>, now: UnixTime) -> String {
@@ -177,8 +177,8 @@ guards:
 ";
 
 fn budget(name: &str, app: &App) -> String {
-    let (p99, most) = app.at_once;
-    let how = match app.source {
+    let Met { others, statements, time_s, at_once: (p99, most), source } = &app.met;
+    let how = match source {
         Source::Counted => format!("{p99:.0} at once in 99 of 100 seconds, {most:.0} at most"),
         Source::FromMean => format!(
             "about {p99:.0} at once, from the mean as if they came independently of each other"
@@ -186,10 +186,10 @@ fn budget(name: &str, app: &App) -> String {
     };
     let limit = (p99 * 2.0).ceil().clamp(1.0, LIMIT_MAX);
     format!(
-        "  # {statements}, {time:.1} s at the server; {how}.\n  \
+        "  # {statements}, {time_s:.1} s at the server; {how}.{with}\n  \
          - {{ name: {name}, match: {{ app: {app} }}, max_concurrency: {limit:.0}, mode: warn }}\n",
-        statements = counted(app.statements, "statement"),
-        time = app.time_s,
+        statements = counted(*statements, "statement"),
+        with = listed("It is a level of", others),
         app = quoted(&app.name),
     )
 }
@@ -212,15 +212,19 @@ fn rule(name: &str, app: &App) -> String {
 }
 
 fn users(app: &App) -> String {
-    let mut named: Vec<String> =
-        app.users.iter().take(USERS_MAX).map(|user| quoted(user)).collect();
-    let more = app.users.len().saturating_sub(named.len());
+    listed("MySQL users:", &app.users)
+}
+
+/// A sentence with names of clients, if there are any.
+fn listed(what: &str, names: &BTreeSet<String>) -> String {
+    let mut named: Vec<String> = names.iter().take(LISTED_MAX).map(|name| quoted(name)).collect();
+    let more = names.len().saturating_sub(named.len());
     if more > 0 {
         named.push(format!("{more} more"));
     }
     match named.as_slice() {
         [] => String::new(),
-        named => format!(" MySQL users: {}.", named.join(", ")),
+        named => format!(" {what} {}.", named.join(", ")),
     }
 }
 
@@ -301,7 +305,7 @@ mod tests {
             statements: 7,
             writes: 3,
             users,
-            at_once: (3.0, 9.0),
+            met: Met { at_once: (3.0, 9.0), ..Met::default() },
             ..App::default()
         }
     }
