@@ -1,7 +1,8 @@
 //! A drain: when a session leaves, and what its client is told then.
 //!
-//! A session that is wanted to leave does so when nothing is under way, no transaction is open and
-//! no tables are locked. Then there is the question whether the client has something on its way.
+//! A session that is wanted to leave does so when nothing is under way, no transaction is open, no
+//! tables are locked and no cursor has rows left. Then there is the question whether the client has
+//! something on its way.
 //!
 //! ```text
 //!  idle ─ quiet for QUIET ───────────────────────────────▶ closed without a word
@@ -154,7 +155,9 @@ impl Connection {
 
     /// Whether an idle session stays, and until when.
     pub(super) fn stay(&mut self) -> Stay {
-        if self.session.in_transaction() || self.session.holds_table_locks() {
+        let session = &self.session;
+        let reads_on = !self.cursors.is_empty();
+        if session.in_transaction() || session.holds_table_locks() || reads_on {
             return Stay::AsLongAsItLikes;
         }
         self.leaving.stay()

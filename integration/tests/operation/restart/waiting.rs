@@ -1,7 +1,7 @@
 //! Statements that wait when a drain begins, or when another process takes over.
 
 use super::*;
-use integration::raw::{Execute, Param, Prepared, Response, Shape};
+use integration::raw::{Cursor, Execute, Param, Prepared, Response, Shape};
 use integration::scenario::{Pending, Refused, Switch, numbers, wait_for_depth, wait_until};
 
 const HELD: &str = "\
@@ -29,6 +29,7 @@ async fn a_drain_refuses_each_waiting_statement_once_and_its_session_goes_on_for
         ahead.send_command(&payload).await.unwrap();
     }
     wait_for_depth(&sluice, "held", 4).await.unwrap();
+    let (mut reads, rows) = reader(&sluice).await;
     sluice.signal("TERM").unwrap();
 
     let [mut text, mut open, mut executed] = answered([text, open, executed]).await;
@@ -42,6 +43,10 @@ async fn a_drain_refuses_each_waiting_statement_once_and_its_session_goes_on_for
     assert!(sluice.exited().is_none(), "a transaction is open");
     open.query("COMMIT").await.unwrap().accepted().unwrap();
     is_told_of_the_end(&mut open).await;
+    assert!(sluice.exited().is_none(), "a cursor has rows left");
+    let rest = reads.fetch(rows, 10).await.unwrap().accepted().unwrap();
+    assert_eq!(rest.rows.len(), 2);
+    assert!(reads.read_to_end().await.unwrap().is_empty());
     assert!(sluice.ended(SOON).await.unwrap().success());
     assert_eq!(refusals(&sluice, "shutdown"), 4);
     let rows = numbers(&servers.primary, "SELECT n FROM test.drained").await.unwrap();
@@ -129,6 +134,17 @@ async fn a_process_that_drains_can_be_taken_over_from_and_a_second_signal_closes
     is_told_of_the_end(&mut open).await;
     assert_eq!(old.ended(SOON).await.unwrap().code(), Some(1));
     connect(&next, "web").await.unwrap().query("SELECT 1").await.unwrap().accepted().unwrap();
+}
+
+/// Has read the first of three rows from a cursor; the statement's id.
+async fn reader(sluice: &SluiceProcess) -> (RawConn, u32) {
+    let mut conn = connect(sluice, "web").await.unwrap();
+    let Prepared { id, .. } =
+        conn.prepare("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3").await.unwrap();
+    let execute = Execute { id, cursor: Cursor::ReadOnly, ..Execute::default() };
+    conn.execute_as(&execute).await.unwrap().accepted().unwrap();
+    conn.fetch(id, 1).await.unwrap().accepted().unwrap();
+    (conn, id)
 }
 
 fn execution(conn: &RawConn, prepared: &Prepared) -> Vec<u8> {
