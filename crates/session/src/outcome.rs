@@ -53,4 +53,6 @@ pub struct StatementOutcome {
     pub mode: Mode,
     /// Nothing can hold it back, so no budget counts it: it waits for an advisory lock, for one.
     pub never_held: bool,
+    /// Bytes of it that came ahead, by COM_STMT_SEND_LONG_DATA.
+    pub long_data: usize,
 }

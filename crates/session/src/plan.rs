@@ -164,14 +164,15 @@ pub(crate) fn execution(
     let cursor = CursorUse::Execute(prepared.resolve(statement_id));
     let mut num_columns = 0;
     let (unread, mut forgotten);
-    let mut is_read = true;
+    let (mut is_read, mut long_data) = (true, 0);
     let (description, last, attributes) = match prepared.executed(statement_id, *mode) {
         Some(statement) => {
             // Values sent ahead as long data are not in the packet: then it cannot be read to its
             // end.
             num_columns = statement.num_columns;
             let may_have = capabilities.has(CLIENT_QUERY_ATTRIBUTES);
-            is_read = !(statement.long_data && may_have);
+            is_read = !(statement.long_data.is_some() && may_have);
+            long_data = statement.long_data.unwrap_or_default();
             let layout = (may_have && is_read)
                 .then(|| execute_layout(payload, statement.num_params, capabilities))
                 .flatten();
@@ -190,7 +191,8 @@ pub(crate) fn execution(
     let ruling = judge.bench.rule_on_execution(description, last, attributes, input);
     let expect = Expect::Execution(execute.map_or(Cursor::NotAsked, |e| e.cursor(num_columns)));
     let mut ruled = described(description, ruling, (&judge.bench, transaction), input);
-    ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, len));
+    let sent = len.saturating_add(long_data);
+    ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, sent));
     if ruled.held {
         ruled.work = description.work.clone();
     }
@@ -199,6 +201,9 @@ pub(crate) fn execution(
     let guarded = judge.bench.guard_execution(description, attributes, input);
     let mut plan = ruled.plan(Some(statement_id), expect, input);
     plan.sending.running.cursor = Some(cursor);
+    if let Some(statement) = &mut plan.sending.running.statement {
+        statement.long_data = long_data;
+    }
     plan.guarded = guarded;
     if let Some(alike) = alike {
         plan.be_like(alike, &mut judge.bench.budgets, input);
@@ -370,7 +375,8 @@ impl Ruled {
             .and_then(|index| input.policy.rule(index))
             .map_or(input.policy.mode, |rule| rule.mode);
         let never_held = matches!(ruling, Ruling::Pass(_, PassReason::NeverHeld(_)));
-        let statement = Some(StatementOutcome { rule, watched, class, mode, never_held });
+        let statement =
+            Some(StatementOutcome { rule, watched, class, mode, never_held, long_data: 0 });
         let asked = |question, priority| Held { rule, question, class, digest, written, priority };
         let hold = match ruling {
             Ruling::Ask(_, priority) if held => Hold::Ask(asked(Question::Rule, priority)),

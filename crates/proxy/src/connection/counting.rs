@@ -17,7 +17,8 @@ impl Connection {
         let rule = asked.rule.and_then(|index| self.policy.rule(index));
         let mode = rule.map_or(Mode::Enforce, |rule| rule.mode);
         let (rule, class) = (asked.rule, asked.class);
-        self.count(&StatementOutcome { rule, watched: None, class, mode, never_held: false });
+        let (watched, never_held, long_data) = (None, false, 0);
+        self.count(&StatementOutcome { rule, watched, class, mode, never_held, long_data });
     }
 
     /// Counts a statement that is over.

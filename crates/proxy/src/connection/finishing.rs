@@ -96,7 +96,8 @@ mod tests {
     fn only_what_cannot_write_is_nothing_to_a_replica() {
         let of = |class| {
             let (rule, watched, mode) = (None, None, Mode::Enforce);
-            only_reads(Some(StatementOutcome { rule, watched, class, mode, never_held: false }))
+            let (never_held, long_data) = (false, 0);
+            only_reads(Some(StatementOutcome { rule, watched, class, mode, never_held, long_data }))
         };
         assert!(of(Class::Read) && of(Class::LockingRead));
         for class in [Class::Write, Class::Load, Class::Call, Class::Ddl, Class::Unknown] {

@@ -53,6 +53,8 @@ impl Connection {
             | Ending::FetchFailed(_) => session.about(),
         };
         let whose = Whose { app: session.app(), user: session.user(), about };
+        let ahead = u64::try_from(statement.long_data).unwrap_or(u64::MAX);
+        insights.bytes_in = insights.bytes_in.saturating_add(ahead);
         insights.record(record, whose, (&shared.cluster.insights, affinity.index()));
     }
 

@@ -132,7 +132,7 @@ fn handle_accepted(
         }
         Then::ResetStatement(id) => {
             if let Some(statement) = server.prepared.get_mut(id) {
-                statement.long_data = false;
+                statement.long_data = None;
                 statement.ended_cursor = None;
             }
         }

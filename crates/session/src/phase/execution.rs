@@ -56,7 +56,7 @@ pub(crate) fn repair(
 ) -> Result<Option<Replaced>, Unrepairable> {
     let Some(statement) = prepared.get_mut(statement_id) else { return Ok(None) };
     let Some(arrived) = Arrived::of(client) else { return Ok(None) };
-    statement.long_data = false;
+    statement.long_data = None;
     // The execution closes it.
     statement.ended_cursor = None;
     if let (LostTypes::None, LostTypes::None) = (&statement.lost_types, &statement.lost_bulk_types)
@@ -119,7 +119,7 @@ pub(crate) fn put_reset(
 ) -> bool {
     let id = prepared.resolve(statement_id);
     let Some(statement) = prepared.get_mut(id) else { return false };
-    if !std::mem::take(&mut statement.long_data) {
+    if statement.long_data.take().is_none() {
         return false;
     }
     let [a, b, c, d] = id.to_le_bytes();

@@ -68,6 +68,7 @@ impl Guarding {
                 class,
                 mode: Mode::Enforce,
                 never_held: false,
+                long_data: 0,
             };
             sending.running.statement = Some(refused);
         }

@@ -133,7 +133,7 @@ fn plan_command(
         }
         Command::SendLongData { statement_id } => {
             if let Some(statement) = server.prepared.get_mut(statement_id) {
-                statement.long_data = true;
+                statement.note_long_data(arrived.header.payload_len);
             }
             Then::Nothing
         }

@@ -185,8 +185,9 @@ pub(crate) struct PreparedStatement {
     pub(crate) num_params: u16,
     /// Columns of its result set, as PREPARE_OK said.
     pub(crate) num_columns: u16,
-    /// COM_STMT_SEND_LONG_DATA came since the last execution that reached the server.
-    pub(crate) long_data: bool,
+    /// Bytes of COM_STMT_SEND_LONG_DATA, if any came since the last execution that reached the
+    /// server.
+    pub(crate) long_data: Option<usize>,
     /// Nothing more is fetched from the cursor of its last execution: who tries is told this.
     pub(crate) ended_cursor: Option<Box<Answer>>,
     /// The parameter types of a refused execution: clients send them once, so they must be put
@@ -227,7 +228,16 @@ impl LostTypes {
     }
 }
 
+/// What of a COM_STMT_SEND_LONG_DATA is no data: itself, its statement and its parameter.
+const LONG_DATA_HEAD_LEN: usize = 7;
+
 impl PreparedStatement {
+    /// A COM_STMT_SEND_LONG_DATA of it, of so many bytes.
+    pub(crate) fn note_long_data(&mut self, payload_len: usize) {
+        let sum = self.long_data.get_or_insert_default();
+        *sum = sum.saturating_add(payload_len.saturating_sub(LONG_DATA_HEAD_LEN));
+    }
+
     fn lost_mut(&mut self, types_of: TypesOf) -> &mut LostTypes {
         match types_of {
             TypesOf::One => &mut self.lost_types,
@@ -271,7 +281,7 @@ impl PreparedStatements {
             description: self.room_for(description),
             num_params: ok.num_params,
             num_columns: ok.num_columns,
-            long_data: false,
+            long_data: None,
             ended_cursor: None,
             lost_types: LostTypes::None,
             lost_bulk_types: LostTypes::None,

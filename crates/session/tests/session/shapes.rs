@@ -2,7 +2,7 @@
 
 use admission::DigestKey;
 
-use crate::driver::{Driver, GATED, STATUS_AUTOCOMMIT, Stop, ok};
+use crate::driver::{Driver, GATED, STATUS_AUTOCOMMIT, Stop, frame, ok};
 
 /// The rule and the digest of the question, which is admitted and answered.
 #[expect(clippy::panic, reason = "a test's own helper")]
@@ -70,6 +70,36 @@ fn a_bulk_of_values_is_told_from_few_by_what_its_cost_is_predicted_by() {
     let (few, bulk, like, more) = (key(1), key(500), key(600), key(5_000));
     assert!(few.is_some() && bulk.is_some() && few == key(9), "{few:?}");
     assert!(bulk != few && bulk == like && more != bulk, "{few:?} {bulk:?} {like:?} {more:?}");
+}
+
+/// A value of megabytes went ahead in pieces, and what its row costs was foreseen as of a small
+/// one's.
+#[test]
+fn long_data_counts_for_the_next_execution_of_its_statement_until_it_is_reset() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    for id in [7, 8] {
+        driver.prepare("INSERT INTO t VALUES (?)", id, 1);
+    }
+    // The class of an execution of 7 or 8, behind so much long data of 7 and perhaps its reset.
+    let mut key = |pieces: usize, is_reset: bool, id: u8| {
+        for _ in 0..pieces {
+            let piece = [&b"\x18\x07\0\0\0\0\0"[..], &[b'x'; 4_000]].concat();
+            driver.client.extend(frame(0, &piece));
+            assert!(matches!(driver.run(), Stop::Finished(_)));
+        }
+        if is_reset {
+            driver.command(b"\x1a\x07\0\0\0");
+            driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+        }
+        let stop = driver.command(&[0x17, id, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0xfc, 0]);
+        asked(&mut driver, stop).1
+    };
+    let (small, other, bulk) = (key(0, false, 7), key(2, false, 8), key(0, false, 7));
+    assert!(small.is_some() && bulk.is_some() && small != bulk, "{small:?} {bulk:?}");
+    assert_eq!(other, small, "another statement's");
+    assert_eq!(key(0, false, 7), small, "the next execution");
+    assert_eq!(key(3, false, 7), bulk, "of the same class");
+    assert_eq!(key(2, true, 7), small, "COM_STMT_RESET");
 }
 
 const RULES: &str =

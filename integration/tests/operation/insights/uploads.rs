@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
-use integration::raw::{Login, RawConn};
+use integration::raw::{Login, Param, RawConn};
 use integration::scenario::Shared;
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
+
+use serde_json::Value;
 
 use super::{ask, servers};
 
@@ -27,13 +29,26 @@ async fn an_upload_costs_what_the_server_takes_for_it() {
         let began = Instant::now();
         conn.query(load).await.unwrap().accepted().unwrap();
         let took = began.elapsed().as_secs_f64();
+        let long = conn.prepare("SELECT LENGTH(?)").await.unwrap();
+        for _ in 0..2 {
+            conn.send_long_data(long.id, 0, &[b'x'; 50_000]).await.unwrap();
+            // Another statement's bytes are its own.
+            conn.query("SELECT 1").await.unwrap().accepted().unwrap();
+        }
+        conn.execute(&long, &[Param::long_data()]).await.unwrap().accepted().unwrap();
         super::counted(&mut conn).await;
         let rows = ask(&sluice, "by=digest").await["rows"].clone();
-        let is_load = |row: &&serde_json::Value| {
-            row["digest_text"].as_str().is_some_and(|text| text.starts_with("LOAD DATA"))
+        let of = |front: &str| {
+            let is_it = |row: &&Value| {
+                row["digest_text"].as_str().is_some_and(|text| text.starts_with(front))
+            };
+            rows.as_array().unwrap().iter().find(is_it).unwrap()
         };
-        let row = rows.as_array().unwrap().iter().find(is_load).unwrap().clone();
+        let row = of("LOAD DATA");
         let told = row["time_total_s"].as_f64().unwrap();
         assert!(took > 1.0 && told > took * 0.5 && told <= took, "{told} of {took}");
+        let bytes_in =
+            ["SELECT LENGTH", "SELECT ?"].map(|front| of(front)["bytes_in"].as_u64().unwrap());
+        assert!((100_000..100_100).contains(&bytes_in[0]) && bytes_in[1] < 100, "{bytes_in:?}");
     }
 }
