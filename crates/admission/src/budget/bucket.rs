@@ -126,25 +126,25 @@ impl Bucket {
             .all(|(level, cost)| level.is_none_or(|level| level.over(cost) <= NOTHING))
     }
 
-    /// How long until so many statements of this cost have had room, about.
-    pub(super) fn room_in(&self, terms: &BudgetTerms, cost: Cost, count: f64) -> Duration {
+    /// How long until what is owed has drained for a statement of this cost, which is known, and
+    /// until so many of them have had room, about.
+    pub(super) fn room_in(&self, terms: &BudgetTerms, cost: Cost, count: f64) -> [Duration; 2] {
         let places = terms.max_concurrency.map(|most| self.place_in(most.max(1), cost, count));
         let [statements, rows, seconds] = self.levels(terms);
         // What is larger than there may be owed passes when nothing is, and not later.
-        let drained = |level: Option<Level>, cost: f64| {
-            level
-                .map(|level| Level { debt: level.debt + cost * (count - 1.0), ..level })
-                .and_then(|behind_others| behind_others.covers_in(cost))
-                .map_or(0.0, |wait| wait.as_secs_f64())
+        let drained = |count: f64| {
+            [(statements, 1.0), (rows, cost.rows), (seconds, cost.seconds)]
+                .into_iter()
+                .filter_map(|(level, cost)| Some((level?, cost)))
+                .map(|(level, cost)| {
+                    (Level { debt: level.debt + cost * (count - 1.0), ..level }, cost)
+                })
+                .filter_map(|(behind_others, cost)| behind_others.covers_in(cost))
+                .max()
+                .unwrap_or_default()
         };
-        let all = [
-            places.unwrap_or_default(),
-            drained(statements, 1.0),
-            drained(rows, cost.rows),
-            drained(seconds, cost.seconds),
-        ];
-        let longest = all.into_iter().fold(0.0, f64::max);
-        Duration::try_from_secs_f64(longest).unwrap_or(FAR)
+        let places = Duration::try_from_secs_f64(places.unwrap_or_default()).unwrap_or(FAR);
+        [drained(1.0), drained(count).max(places)]
     }
 
     /// How long until so many have had a place, about, in seconds. Those who are there may have come

@@ -220,16 +220,17 @@ impl Budgets {
         waits
     }
 
-    /// How long until a bucket has room for a statement behind so many, about.
+    /// How long until what is owed in a bucket has drained for a statement, which is known, and
+    /// until there is room for it behind so many, about.
     pub(crate) fn room_in(
         &mut self,
         now: MonoTime,
         at: BudgetUse,
         (asks, waiting): ((Option<DigestKey>, AppKey), usize),
-    ) -> Duration {
+    ) -> [Duration; 2] {
         let cost = self.predictions.expected(asks.0, asks.1);
         let behind = f64::from(u32::try_from(waiting).unwrap_or(u32::MAX)) + 1.0;
-        let Some(terms) = self.known.terms_of(at.budget) else { return Duration::ZERO };
+        let Some(terms) = self.known.terms_of(at.budget) else { return Default::default() };
         let stored = self.buckets.find(at).and_then(|slot| self.buckets.get(slot));
         let mut bucket = stored.map_or(Bucket::new(now), |stored| stored.bucket);
         bucket.drain(now, terms);

@@ -151,8 +151,9 @@ impl Controller {
         self.check_interval.min(terms.max_delay.max(TOLD_MIN))
     }
 
-    /// The same for who found a budget without room: behind those who wait for it. What costs too
-    /// much does so until one like it is tried again, and that is known, however far off it is.
+    /// The same for who found a budget without room: behind those who wait for it. When what is owed
+    /// has drained is known, however far off it is; what places and those who wait take beyond that
+    /// is a guess. What costs too much does so until one like it is tried again: that is known, too.
     pub(super) fn retry_after_budget(
         &mut self,
         now: MonoTime,
@@ -165,8 +166,9 @@ impl Controller {
         }
         let waiting = self.budget_lines.len(at);
         let asks = (request.digest, request.app);
-        let wait = self.budgets.room_in(now, at, (asks, waiting));
-        self.spread(wait.clamp(self.check_interval.min(RETRY_AFTER_MAX), RETRY_AFTER_MAX))
+        let [owed, all] = self.budgets.room_in(now, at, (asks, waiting));
+        let wait = all.min(owed.saturating_add(RETRY_AFTER_MAX));
+        self.spread(wait.max(self.check_interval.min(RETRY_AFTER_MAX)))
     }
 
     /// How long the lag stays over its threshold, if that shuts the gate: what it takes to fall as

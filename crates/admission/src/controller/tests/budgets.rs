@@ -353,6 +353,29 @@ fn a_rate_is_held_over_any_time() {
     }
 }
 
+/// A minute was all that anybody was told.
+#[test]
+fn what_is_owed_for_long_is_told_for_as_long() {
+    for (terms, owed_s) in [
+        (BudgetTerms { share: Some(0.01), burst: 1.0, ..unlimited() }, 980.0),
+        (BudgetTerms { rate: Some(0.005), ..unlimited() }, 185.0),
+    ] {
+        let mut world = World::new(&[(A, BudgetTerms { max_delay: ms(500), ..terms })]);
+        let sessions: Vec<usize> =
+            (1..4).map(|identity| world.session(identity, &[A], (10_000, 10_000))).collect();
+        for session in sessions {
+            world.sessions[session].left = 1;
+            world.ask(session);
+            world.run(Duration::from_secs(11));
+        }
+        assert_eq!((world.work.len(), world.refused.len()), (1, 2));
+        for refused in world.refused {
+            let told_s = refused.retry_after.as_secs_f64();
+            assert!((owed_s * 0.5..owed_s * 2.0).contains(&told_s), "{told_s} of {owed_s}");
+        }
+    }
+}
+
 #[test]
 fn what_costs_too_much_is_refused_and_tried_again_later() {
     let terms = BudgetTerms { max_query_cost: Some(1.0), ..unlimited() };
