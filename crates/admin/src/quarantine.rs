@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ::history::FreedKept;
 use axum::Json;
 use axum::extract::{FromRequestParts as _, Path, Request, State};
 use axum::http::Uri;
@@ -111,16 +112,35 @@ pub(crate) async fn free(
     }
     tracing::info!(author = %author.0, id = %id.escape_debug(), "freed from quarantine");
     let history = state.history.clone();
-    aside(slow, move || history.keep_quarantine()).await?;
-    let answer = Freed { done: "freed", id };
+    let FreedKept { file, outlives_restart } =
+        aside(slow, move || history.keep_quarantine()).await?;
+    let kept = KeptFree { outlives_restart, file: file.is_ok(), file_error: file.err() };
+    let answer = Freed { done: "freed".to_owned(), id, kept: Some(kept) };
     Ok(([(CACHE_CONTROL, "no-store")], Json(answer)).into_response())
 }
 
 /// What has been freed.
-#[derive(Debug, Clone, Serialize)]
-struct Freed {
-    done: &'static str,
-    id: String,
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Freed {
+    /// `freed`.
+    pub done: String,
+    /// What was its name.
+    pub id: String,
+    /// Where that is kept; an older Sluice does not say.
+    pub kept: Option<KeptFree>,
+}
+
+/// Where it is kept that something is free.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeptFree {
+    /// Whether it is free behind a restart of this Sluice as well.
+    pub outlives_restart: bool,
+    /// Whether the history's file has it.
+    pub file: bool,
+    /// Why not.
+    pub file_error: Option<String>,
 }
 
 fn is_freed(state: &AdminState, id: &str) -> bool {

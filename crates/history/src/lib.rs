@@ -19,5 +19,5 @@ mod diff;
 
 pub use self::answer::Answer;
 pub use self::record::At;
-pub use self::watch::{History, Query};
+pub use self::watch::{FreedKept, History, Query};
 pub use self::why::{Why, WhyAnswer};

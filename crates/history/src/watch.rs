@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use policy::HistoryLimits;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
@@ -27,6 +27,7 @@ pub use self::ask::Query;
 use self::costs::CostKeeper;
 use self::gather::Gatherer;
 use self::insights::{Keeper, Others, ToKeep};
+pub use self::quarantine::FreedKept;
 use self::quarantine::QuarantineKeeper;
 use crate::book::Book;
 use crate::disk::{Disk, Limits, Trouble, Written};
@@ -50,8 +51,11 @@ const WELL_AFTER: u32 = 3;
 /// Rows that wait for the disk: a day of fifty identities.
 const WAITING_ROWS_MAX: usize = 100_000;
 
-/// What the end of the process waits for the disk.
-const LAST_WRITE: Duration = Duration::from_secs(2);
+/// What the end of the process waits for the disk, while that works on the last write.
+const LAST_WRITE: Duration = Duration::from_secs(5);
+
+/// How soon a last write is tried again in which something is freed from quarantine.
+const LAST_RETRY: Duration = Duration::from_millis(100);
 
 /// The history of this process: a handle.
 #[derive(Debug, Clone, Default)]
@@ -91,12 +95,18 @@ struct DiskState {
     trouble: Option<String>,
     /// Writes that have succeeded since the last that did not.
     well: u32,
+    /// Writes that have not.
+    failed: u64,
     bytes: u64,
     written: u64,
     lost: u64,
     /// Another process has kept its last windows of insights.
     others_are_wanted: bool,
+    /// Somebody waits for what has failed.
+    is_hurried: bool,
     is_over: bool,
+    /// Nobody waits for it any more.
+    is_given_up: bool,
     /// The writer has nothing left to do.
     is_idle: bool,
 }
@@ -179,18 +189,6 @@ impl History {
         self.inner.wanted.notify_all();
     }
 
-    /// What has just been freed from quarantine does not stand in the next process: waits until the
-    /// disk has it, for two seconds at most. Not for a thread that others wait for.
-    pub fn keep_quarantine(&self) {
-        if self.inner.state_dir.is_none() || !self.is_kept() {
-            return;
-        }
-        self.inner.look_within(LAST_WRITE);
-        let mut disk = self.inner.disk.lock();
-        let is_busy = |disk: &mut DiskState| !disk.is_idle && disk.trouble.is_none();
-        self.inner.wanted.wait_while_for(&mut disk, is_busy, LAST_WRITE);
-    }
-
     /// Why the history is not, or not all, on disk; for people.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
@@ -250,6 +248,8 @@ impl Drop for Watch {
             let is_busy = |disk: &mut DiskState| !disk.is_idle;
             inner.wanted.wait_while_for(&mut disk, is_busy, LAST_WRITE);
         }
+        disk.is_given_up = true;
+        inner.wanted.notify_all();
     }
 }
 
@@ -260,13 +260,12 @@ impl Inner {
         self.look_within(LOOK_EVERY);
     }
 
-    fn look_within(&self, limit: Duration) {
+    /// Whether it was taken.
+    fn look_within(&self, limit: Duration) -> bool {
         let prompts = self.prompts.lock().clone();
-        let Some(prompts) = prompts else { return };
+        let Some(prompts) = prompts else { return false };
         let (taken, look) = sync_channel(1);
-        if prompts.try_send(Prompt::Look(taken)).is_ok() {
-            look.recv_timeout(limit).ok();
-        }
+        prompts.try_send(Prompt::Look(taken)).is_ok() && look.recv_timeout(limit).is_ok()
     }
 
     fn keep_looking(
@@ -400,12 +399,11 @@ impl Inner {
                 state.rows =
                     writes.iter().map(Writes::rows).sum::<usize>().saturating_add(state.rows);
                 writes.into_iter().rev().for_each(|writes| state.waiting.push_front(writes));
-                if state.is_over {
+                if !self.tries_again(&mut state) {
                     drop(state);
                     self.note_idle();
                     return;
                 }
-                self.wanted.wait_while_for(&mut state, |state| !state.is_over, RETRY_AFTER);
             }
         }
     }
@@ -419,6 +417,19 @@ impl Inner {
         {
             tracing::warn!(%why, "what insights have counted before cannot be read");
         }
+    }
+
+    /// Waits until what has failed is to be tried again; false: nobody wants that.
+    fn tries_again(&self, state: &mut MutexGuard<'_, DiskState>) -> bool {
+        let is_left =
+            |state: &mut DiskState| !state.is_over && !std::mem::take(&mut state.is_hurried);
+        self.wanted.wait_while_for(state, is_left, RETRY_AFTER);
+        // The next process would have in quarantine what somebody was told is free.
+        if state.is_over && state.waiting.iter().any(|writes| !writes.freed.is_empty()) {
+            self.wanted.wait_while_for(state, |state| !state.is_given_up, LAST_RETRY);
+            return !state.is_given_up;
+        }
+        !state.is_over
     }
 
     /// The writer has nothing left to do.
@@ -444,6 +455,7 @@ fn note(state: &mut DiskState, written: Result<Written, Trouble>) {
         }
         Err(Trouble(why)) => {
             state.well = 0;
+            state.failed = state.failed.saturating_add(1);
             if state.trouble.as_ref() != Some(&why) {
                 tracing::warn!(
                     %why,

@@ -9,9 +9,50 @@ use admission::MonoTime;
 use policy::{Likeness, Quarantine, Quarantined, RunawayAction, WatchBy, rule_key};
 use proxy::cluster::Cluster;
 
+use super::{DiskState, History};
 use crate::disk;
 use crate::record::{At, QuarantineKey, QuarantineRow, Writes};
 use crate::why::label;
+
+/// What the disk has of something that was freed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreedKept {
+    /// Whether it is free in the file as well; else why not, for people.
+    pub file: Result<(), String>,
+    /// Whether it is free in the next process.
+    pub outlives_restart: bool,
+}
+
+impl History {
+    /// What has just been freed from quarantine is not to stand in the next process: waits until the
+    /// disk has it, for two seconds at most. Not for a thread that others wait for.
+    #[must_use]
+    pub fn keep_quarantine(&self) -> FreedKept {
+        let none_keeps = |why: &str| FreedKept { file: Err(why.into()), outlives_restart: true };
+        if self.inner.state_dir.is_none() {
+            return none_keeps("the file has no `state_dir`");
+        }
+        if !self.is_kept() {
+            return none_keeps("`history.enabled` of the file is false");
+        }
+        let is_seen = self.inner.look_within(WRITE_WAIT);
+        let mut disk = self.inner.disk.lock();
+        let failed = disk.failed;
+        disk.is_hurried = true;
+        self.inner.wanted.notify_all();
+        let is_busy = |disk: &mut DiskState| !disk.is_idle && disk.failed == failed;
+        self.inner.wanted.wait_while_for(&mut disk, is_busy, WRITE_WAIT);
+        if is_seen && disk.is_idle && disk.waiting.is_empty() {
+            return FreedKept { file: Ok(()), outlives_restart: true };
+        }
+        let why = disk.trouble.clone();
+        let why = why.unwrap_or_else(|| "it has not been written for two seconds".to_owned());
+        FreedKept { file: Err(why), outlives_restart: false }
+    }
+}
+
+/// What an answer waits for the disk.
+const WRITE_WAIT: Duration = Duration::from_secs(2);
 
 /// What of each cluster's quarantine is on disk.
 #[derive(Debug)]

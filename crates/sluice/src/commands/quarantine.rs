@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use admin::quarantine::{Quarantine, QuarantineEntry};
+use admin::quarantine::{Freed, KeptFree, Quarantine, QuarantineEntry};
 
 use super::door::{Failure, Told, ask, complain, print, tell};
 use super::rules::{encoded, printable, read, read_token, whole_line};
@@ -80,7 +80,7 @@ fn each(
     for id in ids {
         let told = match (freed(id), format) {
             (Ok(body), Format::Json) => whole_line(&body),
-            (Ok(_), Format::Text) => format!("{}: free\n", printable(id)),
+            (Ok(body), Format::Text) => format!("{}: free{}\n", printable(id), until(&body)),
             (Err(Failure { told: Told::Absent, message }), _) => {
                 if gone == Gone::IsWrong {
                     freeing.failure.get_or_insert(Failure::refused(message));
@@ -95,6 +95,17 @@ fn each(
         freeing.told.push_str(&told);
     }
     freeing
+}
+
+/// Until when it is free, if that is not for good.
+fn until(body: &str) -> String {
+    match read(body).map(|freed: Freed| freed.kept) {
+        Ok(Some(KeptFree { outlives_restart: false, file_error, .. })) => {
+            let why = file_error.as_deref().map(printable).unwrap_or_default();
+            format!(", but not on disk yet ({why}): a restart before that brings it back")
+        }
+        Ok(_) | Err(_) => String::new(),
+    }
 }
 
 fn absent(id: &str, format: Format) -> String {
@@ -154,9 +165,12 @@ mod tests {
         let mut asked = Vec::new();
         let Freeing { told, failure } = each(&ids, Gone::IsFree, Format::Text, &mut |id| {
             asked.push(id.to_owned());
-            if id == "main:2" { Err(Failure::refused("no answer".into())) } else { Ok("{}".into()) }
+            let kept = "{\"kept\":{\"outlives_restart\":false,\"file_error\":\"it is locked\"}}";
+            if id == "main:2" { Err(Failure::refused("no answer".into())) } else { Ok(kept.into()) }
         });
-        assert_eq!((told.as_str(), asked.len()), ("main:1: free\n", 2));
+        let not_kept = "main:1: free, but not on disk yet (it is locked): a restart before that \
+                        brings it back\n";
+        assert_eq!((told.as_str(), asked.len()), (not_kept, 2));
         assert_eq!(failure.map(|failure| failure.message).as_deref(), Some("no answer"));
     }
 

@@ -1,8 +1,8 @@
 //! What is in quarantine is the same in the next process, and what was freed is not there.
 
-use std::fs::remove_dir_all;
+use std::fs::{create_dir, remove_dir, remove_dir_all, rename};
 
-use integration::scenario::Pending;
+use integration::scenario::{Pending, wait_until};
 
 use super::*;
 
@@ -20,15 +20,11 @@ async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_
         sluice
     };
     let mut sluice = start(&yaml).await;
-    for n in ["30", "1.5"] {
-        let mut conn = connect_as(&sluice, "kept").await.unwrap();
-        let answer = conn.query(format!("SELECT SLEEP({n}) FROM ran_away")).await.unwrap();
-        assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317), "{answer:?}");
-    }
+    two_run_away(&sluice).await;
     let all = listed(&sluice).await;
     let ids: Vec<&str> = all.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
     let freed = delete(&sluice, &format!("/api/v1/quarantine/{}", ids[0])).await;
-    assert!(freed.starts_with("HTTP/1.1 200"), "{freed}");
+    assert!(freed.starts_with("HTTP/1.1 200") && freed.contains(KEPT), "{freed}");
     // It is written every two seconds otherwise.
     sluice.kill();
     sluice = start(&yaml).await;
@@ -44,8 +40,40 @@ async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_
     sluice.ended(Duration::from_secs(20)).await.unwrap();
     sluice = start(&yaml).await;
     assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
+    // What the disk does not take is told, and tried again up to the end.
+    two_run_away(&sluice).await;
+    let freed = delete(&sluice, &format!("/api/v1/quarantine/{}", ids[0])).await;
+    assert!(freed.contains(KEPT), "{freed}");
+    let [file, aside] = ["history.sqlite3", "aside"].map(|name| state.join(name));
+    rename(&file, &aside).unwrap();
+    create_dir(&file).unwrap();
+    let freed = delete(&sluice, &format!("/api/v1/quarantine/{}", ids[1])).await;
+    let not_kept = "\"kept\":{\"outlives_restart\":false,\"file\":false,\"file_error\":\"";
+    assert!(freed.contains(not_kept), "{freed}");
+    sluice.signal("TERM").unwrap();
+    let drains = || async { Ok(sluice.log()?.contains("draining; ")) };
+    wait_until("it drains", Duration::from_secs(20), drains).await.unwrap();
+    // It has nothing else left to do.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(sluice.exited().is_none(), "it tries again");
+    remove_dir(&file).unwrap();
+    rename(&aside, &file).unwrap();
+    sluice.ended(Duration::from_secs(20)).await.unwrap();
+    sluice = start(&yaml).await;
+    assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
     drop(sluice);
     remove_dir_all(&state).unwrap();
+}
+
+/// What an answer says of what the file has.
+const KEPT: &str = "\"kept\":{\"outlives_restart\":true,\"file\":true,\"file_error\":null}";
+
+async fn two_run_away(sluice: &SluiceProcess) {
+    for n in ["30", "1.5"] {
+        let mut conn = connect_as(sluice, "kept").await.unwrap();
+        let answer = conn.query(format!("SELECT SLEEP({n}) FROM ran_away")).await.unwrap();
+        assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317), "{answer:?}");
+    }
 }
 
 /// What was refused stands in a line, also beside eight budgets, and is refused again behind another
