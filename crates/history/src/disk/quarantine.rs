@@ -28,9 +28,17 @@ pub(crate) fn standing(directory: &Path, now: At) -> rusqlite::Result<Vec<Quaran
     let sql = "SELECT cluster, rule, by, hash, action, app, since_ms, until_ms FROM quarantine \
                WHERE until_ms > ?1 ORDER BY since_ms DESC LIMIT ?2";
     let mut read = connection.prepare(sql)?;
-    let rows = read.query_map(params![now.0, ENTRIES_MAX], row)?;
+    let rows = read.query_map(params![now.0, ENTRIES_MAX], |read| Ok(row(read)))?;
+    let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    let odd = rows.iter().filter_map(|row| row.as_ref().err());
+    if let Some(error) = odd.clone().next() {
+        tracing::warn!(
+            %error, rows = odd.count(),
+            "rows of the table quarantine cannot be read, and are left out"
+        );
+    }
     // Words of another version are no entries here.
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    Ok(rows.into_iter().filter_map(Result::ok).flatten().collect())
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<Option<QuarantineRow>> {

@@ -7,7 +7,10 @@ use rusqlite::Connection;
 
 use super::scratch::Scratch;
 use super::*;
-use crate::record::{CostKey, CostRow, Counts, Event, InsightsName, MinuteRow, Run, StatementRow};
+use crate::record::{
+    CostKey, CostRow, Counts, Event, InsightsName, MinuteRow, QuarantineKey, QuarantineRow, Run,
+    StatementRow,
+};
 
 const NOW: At = At(1_800_000_000_000);
 
@@ -76,6 +79,27 @@ fn what_statements_cost_is_known_until_it_is_not_believed_any_more() {
         .unwrap();
     disk.write(&[], later).unwrap();
     assert_eq!(known_costs(directory.path(), NOW).unwrap().len(), 1, "the other is deleted");
+}
+
+/// One of them freed all.
+#[test]
+fn a_row_of_the_quarantine_that_cannot_be_read_leaves_the_others() {
+    let directory = Scratch::new();
+    let row = QuarantineRow {
+        key: QuarantineKey { cluster: "main".into(), rule: "slow".into(), by: "digest", hash: 7 },
+        action: "kill",
+        app: "etl".to_owned(),
+        since: NOW,
+        until: At(NOW.0 + 9_000),
+    };
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    let quarantined = vec![row.clone()];
+    disk.write(&[Writes { quarantined, ..Writes::default() }], NOW).unwrap();
+    let sql = "INSERT INTO quarantine VALUES ('main', 'odd', 'text', '1', 0, 'kill', 'x', 'then', 9e15), \
+               (x'00ff', 'slow', 'digest', '2', 0, 'kill', x'00ff', 1, 9e15), \
+               ('main', 'slow', 'digest', 'no hash', 0, 'kill', 'x', 1, 'for ever')";
+    Connection::open(directory.path().join(FILE)).unwrap().execute(sql, []).unwrap();
+    assert_eq!(standing(directory.path(), NOW).unwrap(), [row]);
 }
 
 #[test]
