@@ -73,7 +73,9 @@ const NOTES: &str = "
   behind it would not see it. (A rule with `gate: none` that holds nothing back may match any class.)
 - An exempt rule skips every class, whatever its `statements` would be.
 - A rule on `table` matches when one of the statement's tables is among its values, read or written. Tables
-  behind views, triggers, routines, MERGE and FEDERATED tables are not in the text: name views too. When not
+  behind views, triggers, routines, MERGE and FEDERATED tables are not in the text: name views too. A name that
+  WITH gives is taken for a table of the default schema (`WITH archive AS (…) SELECT * FROM archive` is about
+  `archive`): which of the two is meant goes by where it stands, and no guess lets a table through. When not
   all tables of a statement can be told, a rule that throttles or denies a class of it matches: nothing
   escapes it by being hard to read. That is CALL and what else is `call`; triggers, procedures and events
   that are made, changed or dropped, ALTER DATABASE, IMPORT TABLE; what cannot be read, or not to its end
