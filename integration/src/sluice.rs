@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::client;
@@ -86,19 +86,21 @@ impl SluiceProcess {
         arguments: &[&str],
     ) -> Result<Self> {
         let mut process = Supervised::new("sluice")?;
-        let file = process.dir().join(CONFIG_FILE);
-        std::fs::write(&file, yaml).map_err(HarnessError::io("cannot write the config"))?;
-        let mut command = Command::new(program);
-        command
-            .arg("run")
-            .arg("--config")
-            .arg(&file)
-            .args(arguments)
-            .env("SLUICE_PROBE_PASSWORD", client::PROBE_PASSWORD)
-            .envs(environment.iter().copied())
-            .current_dir(process.dir());
-        process.spawn(&mut command)?;
+        let mut command = run(program, &process, yaml)?;
+        process.spawn(command.args(arguments).envs(environment.iter().copied()))?;
         Ok(Self { process, listen, admin })
+    }
+
+    /// Starts Sluice on a file, with its log written elsewhere than to [`SluiceProcess::log_path`].
+    ///
+    /// # Errors
+    /// As [`SluiceProcess::start`].
+    pub async fn start_logging_to(config: &Config, log: impl Into<Stdio>) -> Result<Self> {
+        let mut process = Supervised::new("sluice")?;
+        process.spawn_with(&mut run(&binary()?, &process, &config.render())?, log)?;
+        let mut sluice = Self { process, listen: config.listen, admin: config.admin };
+        sluice.wait_until_ready().await?;
+        Ok(sluice)
     }
 
     /// Waits until `/readyz` says 200.
@@ -151,11 +153,15 @@ impl SluiceProcess {
         self.process.output_path()
     }
 
-    /// The whole log by now.
+    /// The whole log by now: of whatever has happened, once Sluice's thread for it sleeps.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn log(&self) -> Result<String> {
+        let asked = Instant::now();
+        while self.pid().is_some_and(is_writing_its_log) && asked.elapsed() < LOG_LIMIT {
+            std::thread::yield_now();
+        }
         let bytes =
             std::fs::read(self.log_path()).map_err(HarnessError::io("cannot read the log"))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -286,6 +292,29 @@ impl Drop for SluiceProcess {
     }
 }
 
+/// `sluice run` of a file in the process's folder.
+fn run(program: &Path, process: &Supervised, yaml: &str) -> Result<Command> {
+    let file = process.dir().join(CONFIG_FILE);
+    std::fs::write(&file, yaml).map_err(HarnessError::io("cannot write the config"))?;
+    let mut command = Command::new(program);
+    command
+        .arg("run")
+        .arg("--config")
+        .arg(&file)
+        .env("SLUICE_PROBE_PASSWORD", client::PROBE_PASSWORD)
+        .current_dir(process.dir());
+    Ok(command)
+}
+
+/// Whether the thread `log` of a process does anything but wait for lines.
+fn is_writing_its_log(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.split_once(" (log) ").is_some_and(|(_, state)| !state.starts_with('S'))
+    })
+}
+
 /// `SLUICE_BIN`, else the binary that cargo built beside the test that is running.
 ///
 /// # Errors
@@ -311,4 +340,5 @@ pub fn binary() -> Result<PathBuf> {
 
 const CONFIG_FILE: &str = "sluice.yaml";
 const READY_LIMIT: Duration = Duration::from_secs(30);
+const LOG_LIMIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);

@@ -53,17 +53,21 @@ impl Supervised {
 
     /// Starts the child, its output in `output.log` of the folder. One that still runs is killed first.
     pub(crate) fn spawn(&mut self, command: &mut Command) -> Result<()> {
+        let log = self.open_output()?;
+        self.spawn_with(command, log)
+    }
+
+    /// The same, with its standard error elsewhere.
+    pub(crate) fn spawn_with(
+        &mut self,
+        command: &mut Command,
+        stderr: impl Into<Stdio>,
+    ) -> Result<()> {
         self.kill();
-        let log = fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.output_path())
-            .map_err(HarnessError::io("cannot open output.log"))?;
-        let log_too = log.try_clone().map_err(HarnessError::io("cannot open output.log"))?;
         let child = command
             .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(log_too)
+            .stdout(self.open_output()?)
+            .stderr(stderr)
             .process_group(0)
             .spawn()
             .map_err(HarnessError::io(format!("cannot start {:?}", command.get_program())))?;
@@ -71,6 +75,14 @@ impl Supervised {
         self.tell_guard(&format!("{group}{}", child.id()));
         self.child = Some(child);
         Ok(())
+    }
+
+    fn open_output(&self) -> Result<fs::File> {
+        fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.output_path())
+            .map_err(HarnessError::io("cannot open output.log"))
     }
 
     /// The same of one that starts others, which are in its process group and end with it.

@@ -192,6 +192,11 @@ impl Telemetry {
         self.families.relay_moves.inc();
     }
 
+    /// So many lines of the log are not written.
+    pub fn log_lines_dropped(&self, lines: u64) {
+        self.families.log_lines_dropped.inc_by(lines);
+    }
+
     /// A backend failed a connection.
     pub fn backend_error(&self, cluster: &str, kind: BackendErrorKind) {
         self.families.backend_errors.with_label_values(&[cluster, kind.as_str()]).inc();

@@ -1,17 +1,72 @@
-//! The formats of the log: an event is one line, whatever is in its fields, and shows on a terminal
-//! as what it is. Errors quote what servers and clients have sent; the library's own text passes line
+//! The log of `sluice run`, on standard error by a [`queue`].
+//!
+//! Its formats: an event is one line, whatever is in its fields, and shows on a terminal as what it is. Errors quote what servers and clients have sent; the library's own text passes line
 //! breaks on, and its JSON such control characters as JSON allows.
 
 use std::fmt::{self, Write};
 use std::io;
+use std::sync::Arc;
 
+use proxy::telemetry::Telemetry;
+use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
-use tracing_subscriber::fmt::{FormatFields, MakeWriter};
+
+use self::queue::Lines;
+use crate::cli::LogFormat;
+
+mod queue;
+
+/// What is logged unless RUST_LOG says otherwise.
+const LOG_FILTER: &str = "info";
+
+/// The log, whose last lines are written when this is dropped.
+#[must_use = "what is logged last is lost without it"]
+pub(crate) struct Log(Lines);
+
+impl Log {
+    /// Logs to standard error from now on.
+    ///
+    /// # Errors
+    /// When there can be no thread for it.
+    pub(crate) fn start(format: LogFormat) -> io::Result<Self> {
+        let queue = Lines::to(io::stderr())?;
+        let filter =
+            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
+        let lines = queue.clone();
+        // The library would print its own errors, and panics where that fails.
+        let log = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter);
+        match format {
+            LogFormat::Text => log
+                .with_writer(move || lines.clone())
+                .with_ansi(false)
+                .fmt_fields(one_line())
+                .init(),
+            LogFormat::Json => {
+                log.json().flatten_event(true).with_writer(move || Json(lines.clone())).init();
+            }
+        }
+        Ok(Self(queue))
+    }
+
+    /// Has lines counted that are not written.
+    pub(crate) fn count_in(&self, telemetry: Arc<Telemetry>) {
+        let Self(lines) = self;
+        lines.count_in(telemetry);
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let Self(lines) = self;
+        io::Write::flush(lines).ok();
+    }
+}
 
 /// The message and `name=value`, with nothing in them that ends a line or moves a terminal's
 /// cursor.
-pub(crate) fn one_line() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
+fn one_line() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
     debug_fn(|writer, field, value| {
         let mut line = OneLine(writer);
         match field.name() {
@@ -39,11 +94,6 @@ impl<W: Write> Write for OneLine<W> {
         }
         Ok(())
     }
-}
-
-/// Standard error, for lines of JSON.
-pub(crate) fn json_to_stderr() -> impl for<'writer> MakeWriter<'writer> + Send + Sync + 'static {
-    || Json(io::stderr())
 }
 
 /// Writes what does not belong into a line as JSON does. Such characters stand in strings only: JSON's

@@ -52,6 +52,7 @@ pub(super) struct Families {
     pub(super) relay_threads: IntGauge,
     pub(super) relay_busy: GaugeVec,
     pub(super) relay_moves: IntCounter,
+    pub(super) log_lines_dropped: IntCounter,
 }
 
 impl Families {
@@ -209,6 +210,10 @@ impl Families {
             relay_moves: registered.with(IntCounter::new(
                 "sluice_relay_moves_total",
                 "Connections that went on on another relaying thread.",
+            )?)?,
+            log_lines_dropped: registered.with(IntCounter::new(
+                "sluice_log_lines_dropped_total",
+                "Lines of the log that could not be written, or whose reader did not read.",
             )?)?,
         })
     }

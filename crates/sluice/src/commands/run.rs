@@ -12,6 +12,7 @@ use std::time::Duration;
 use admin::{Access, AdminState, Door};
 use fleet::RuntimeRules;
 use history::{History, watch::Watch};
+use policy::Config;
 use proxy::cluster::Cluster;
 use proxy::descriptors;
 use proxy::follower::Follower;
@@ -28,19 +29,15 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing_subscriber::EnvFilter;
 
-use crate::cli::{LogFormat, Run};
-use crate::log;
-
-/// What is logged unless RUST_LOG says otherwise.
-const LOG_FILTER: &str = "info";
+use crate::cli::Run;
+use crate::log::Log;
 
 /// What threads for slow things get for finishing when the process ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(run: &Run) -> ExitCode {
-    start_log(run.log_format);
+    let Ok(log) = Log::start(run.log_format) else { return ExitCode::FAILURE };
     let loaded = match reload::load_to_run(&run.config) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -50,7 +47,7 @@ pub(crate) fn run(run: &Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match serve(run, &loaded) {
+    match serve(run, &loaded, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -59,27 +56,16 @@ pub(crate) fn run(run: &Run) -> ExitCode {
     }
 }
 
-fn start_log(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    match format {
-        LogFormat::Text => lines.with_ansi(false).fmt_fields(log::one_line()).init(),
-        LogFormat::Json => {
-            lines.json().flatten_event(true).with_writer(log::json_to_stderr()).init();
-        }
-    }
-}
-
 /// Everything but relaying and the admin port runs on one thread: accepting, timers, probes, the
 /// file.
-fn serve(run: &Run, loaded: &Loaded) -> Result<(), String> {
+fn serve(run: &Run, loaded: &Loaded, log: &Log) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     let served = runtime.block_on(async {
         let (mut inherited, confirmation) = inherit(run, loaded).await?;
-        let running = Running::boot(run, loaded, &mut inherited)?;
+        let running = Running::boot(run, loaded, &mut inherited, log)?;
         let left = inherited.left();
         if !left.is_empty() {
             tracing::warn!(?left, "inherited sockets on which nothing is configured to listen");
@@ -185,7 +171,12 @@ struct Signals {
 }
 
 impl Running {
-    fn boot(run: &Run, loaded: &Loaded, inherited: &mut Inherited) -> Result<Self, String> {
+    fn boot(
+        run: &Run,
+        loaded: &Loaded,
+        inherited: &mut Inherited,
+        log: &Log,
+    ) -> Result<Self, String> {
         let config = &loaded.config;
         // Before anybody is let in: whatever may fail.
         let signals = Signals::new().map_err(|error| format!("cannot take signals: {error}"))?;
@@ -195,8 +186,7 @@ impl Running {
             .map_or_else(|| TcpListener::bind(address), Ok)
             .map_err(|error| format!("admin: {}", cannot_listen(&address, &error)))?;
         descriptors::raise_limit(config);
-        let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
-        let telemetry = Telemetry::new(TelemetryConfig { max_apps });
+        let telemetry = telemetry(config, log);
         let threads = Threads { max: run.workers.unwrap_or_else(cores), full: run.worker_full };
         let server =
             Server::start(config, &telemetry, threads, inherited).map_err(|e| e.to_string())?;
@@ -443,6 +433,13 @@ impl Signals {
             _ = self.terminate.recv() => Told::End,
         }
     }
+}
+
+fn telemetry(config: &Config, log: &Log) -> Arc<Telemetry> {
+    let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
+    let telemetry = Telemetry::new(TelemetryConfig { max_apps });
+    log.count_in(telemetry.clone());
+    telemetry
 }
 
 fn watch_file(

@@ -1,5 +1,8 @@
 //! The log of refusals and long waits.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::process::Stdio;
 use std::time::Duration;
 
 use integration::raw::{Login, RawConn, Response, capability};
@@ -12,6 +15,8 @@ use super::servers;
 const RULES: &str = "\
 - { name: closed, match: { app: spinner }, deny: true, permanent: true }
 - { name: gated, match: { app: job }, gate: [m_log], max_delay: 20s, permanent: true }";
+
+const CLOSED: &str = "- { name: closed, match: { app: spinner }, deny: true, permanent: true }";
 
 const PASSED: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
 const DENIED: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -60,6 +65,36 @@ async fn a_client_that_spins_leaves_a_few_lines_and_one_with_their_number() {
     let [waited] = &*events(&sluice, "statement waited") else { panic!("one has waited") };
     assert_eq!((&waited["decision"], &waited["trace_id"]), (&"admitted".into(), &PASSED.into()));
     assert!(waited["waited_ms"].as_u64().unwrap() >= 1_000, "{waited:?}");
+}
+
+/// Whoever wrote to such a log panicked or hung: refusals, live edits, probes and the drain were lost.
+#[tokio::test]
+async fn a_log_that_cannot_be_written_or_that_nobody_reads_costs_only_its_lines() {
+    let servers = servers().await;
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (_, closed) = std::io::pipe().unwrap();
+    let (_unread, stuck) = std::io::pipe().unwrap();
+    let mut filling = stuck.try_clone().unwrap();
+    std::thread::spawn(move || while filling.write_all(&[b'\n'; 4_096]).is_ok() {});
+    let logs = [(Stdio::from(full), true), (closed.into(), true), (stuck.into(), false)];
+    for (log, fails) in logs {
+        let config = Config::new(servers).unwrap().rules(CLOSED);
+        let mut sluice = SluiceProcess::start_logging_to(&config, log).await.unwrap();
+        let mut spinner = connect_as(&sluice, "spinner").await.unwrap();
+        for _ in 0..10 {
+            let response = spinner.query("DELETE FROM test.m_log").await.unwrap();
+            assert_eq!(Refused::of(&response).unwrap().part("rule"), Some("closed"));
+        }
+        sluice.write_config(&config.rules(&CLOSED.replace("closed", "edited")).render()).unwrap();
+        let limit = Duration::from_secs(10);
+        let is_edited =
+            || async { Ok(sluice.http_get("/metrics").await?.body.contains("rule=\"edited\"")) };
+        wait_until("the edit in force", limit, is_edited).await.unwrap();
+        let dropped = sluice.metrics().await.unwrap().sum("sluice_log_lines_dropped_total", &[]);
+        assert_eq!(dropped > 0.0, fails, "{dropped}");
+        drop(spinner);
+        assert!(sluice.stop(limit).await.unwrap().success());
+    }
 }
 
 /// One statement waits for more than a second and is admitted then; its trace is a query attribute.
