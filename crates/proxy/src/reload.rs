@@ -1,9 +1,11 @@
 //! The configuration file while Sluice runs: noticed, read, checked, applied.
 //!
 //! A change is noticed by watching the file's *directory*, because editors and ConfigMaps replace
-//! files instead of writing them: a rename, or a swap of the `..data` link, shows there. Since no
-//! watch sees everything (network mounts, a directory replaced as a whole, a link into another
-//! one), the content is compared every half second besides.
+//! files instead of writing them: a rename, or a swap of the `..data` link, shows there. Where the path
+//! is a link, what it leads to is written in another directory, and a file that is mounted on it in
+//! one that cannot be seen: that directory and the file itself are watched as well. Since no watch sees
+//! everything (network mounts, a directory replaced as a whole, a link behind a link), the content is
+//! compared every half second besides.
 //!
 //! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
 //! that half of a file being saved is seldom looked at, and not while the watch shows, before or behind
@@ -21,12 +23,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use policy::{Change, Config, Edit, Fault, FixedKey, UnixTime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use self::watching::{Writing, watch};
+use self::watching::{Watch, Writing};
 use crate::secret;
 use crate::telemetry::{Reload, Telemetry};
 use crate::tls::FileFaults;
@@ -134,16 +137,19 @@ impl ConfigWatcher {
         telemetry.handle_fixed_keys(unedited.fixed);
         telemetry.reload(Reload::Applied, unix_seconds());
         loaded.log_warnings(&path);
+        let (changed, writing) = (Arc::default(), Arc::<Writing>::default());
+        let watch = Watch::new(path.clone(), Arc::clone(&changed), writing.clone());
         let reloader = Reloader {
             path,
             in_force: loaded.clone(),
             seen: loaded.content.clone(),
             telemetry,
-            writing: Arc::default(),
+            writing,
+            watch: Arc::new(Mutex::new(watch)),
             apply,
         };
         let now = Arc::new(Notify::new());
-        let task = tokio::spawn(reloader.run(now.clone()));
+        let task = tokio::spawn(reloader.run(now.clone(), changed));
         Self { now, task }
     }
 
@@ -168,6 +174,8 @@ struct Reloader<A> {
     seen: FileContent,
     telemetry: Arc<Telemetry>,
     writing: Arc<Writing>,
+    /// Of whoever reads.
+    watch: Arc<Mutex<Watch>>,
     apply: A,
 }
 
@@ -181,15 +189,7 @@ enum Prompt {
 }
 
 impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
-    async fn run(mut self, now: Arc<Notify>) {
-        let changed = Arc::new(Notify::new());
-        let watch = watch(&self.path, changed.clone(), self.writing.clone());
-        if let Err(error) = &watch {
-            tracing::warn!(
-                file = %self.path.display(), %error,
-                "cannot watch the directory of the configuration; it is compared every half second"
-            );
-        }
+    async fn run(mut self, now: Arc<Notify>, changed: Arc<Notify>) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -253,8 +253,13 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
     }
 
     async fn read(&mut self) -> Option<FileContent> {
-        let path = self.path.clone();
-        tokio::task::spawn_blocking(move || FileContent::read(&path)).await.ok()
+        let watch = self.watch.clone();
+        let read = move || {
+            let mut watch = watch.lock();
+            watch.follow();
+            FileContent::read(watch.path())
+        };
+        tokio::task::spawn_blocking(read).await.ok()
     }
 
     fn take(&mut self, loaded: Loaded) {

@@ -70,6 +70,16 @@ impl Watched {
         next.expect("applied in time").expect("the watcher runs")
     }
 
+    /// Writes a file in two halves, of which the first would be a good file of its own.
+    async fn waits_for(&mut self, path: &Path, rule: &str) {
+        let mut file = fs::File::create(path).unwrap();
+        file.write_all(text(rule).as_bytes()).unwrap();
+        self.nothing_happens().await;
+        file.write_all(b"  - { name: more, permanent: true }\n").unwrap();
+        drop(file);
+        assert_eq!(self.next().await, rule);
+    }
+
     async fn nothing_happens(&mut self) {
         let next = tokio::time::timeout(POLL_INTERVAL * 2, self.applied.recv()).await;
         assert!(next.is_err(), "applied {next:?}");
@@ -121,16 +131,25 @@ async fn a_config_map_that_swaps_its_link_is_applied() {
     assert_eq!(watched.next().await, "second");
 }
 
+/// The directory of the link shows nothing of it: half of such a file was in force.
 #[tokio::test]
-async fn a_change_that_the_watch_cannot_see_is_applied() {
+async fn what_a_link_leads_to_is_waited_for_while_somebody_writes_it() {
     let folder = Folder::new();
     let elsewhere = Folder::new();
-    let target = elsewhere.file("config.yaml");
-    fs::write(&target, text("first")).unwrap();
-    symlink(&target, folder.file("config.yaml")).unwrap();
-    let mut watched = Watched::start(&folder.file("config.yaml"));
-    fs::write(&target, text("second")).unwrap();
-    assert_eq!(watched.next().await, "second");
+    let path = folder.file("config.yaml");
+    fs::write(elsewhere.file("one.yaml"), text("first")).unwrap();
+    symlink(elsewhere.file("one.yaml"), &path).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::write(elsewhere.file("one.yaml"), text("second")).unwrap();
+    assert_eq!(watched.next().await, "second", "the watch is there");
+    watched.waits_for(&elsewhere.file("one.yaml"), "third").await;
+    // The link leads elsewhere, and the file there is a new one.
+    fs::write(elsewhere.file("two.yaml"), text("fourth")).unwrap();
+    symlink(elsewhere.file("two.yaml"), folder.file("link")).unwrap();
+    fs::rename(folder.file("link"), &path).unwrap();
+    assert_eq!(watched.next().await, "fourth");
+    fs::remove_file(elsewhere.file("two.yaml")).unwrap();
+    watched.waits_for(&elsewhere.file("two.yaml"), "fifth").await;
 }
 
 #[tokio::test]
@@ -230,13 +249,7 @@ async fn a_file_that_somebody_still_writes_is_waited_for() {
     let mut watched = Watched::start(&path);
     fs::write(&path, text("second")).unwrap();
     assert_eq!(watched.next().await, "second", "the watch is there");
-    // What is there already would be a good file of its own.
-    let mut file = fs::File::create(&path).unwrap();
-    file.write_all(text("third").as_bytes()).unwrap();
-    watched.nothing_happens().await;
-    file.write_all(b"  - { name: more, permanent: true }\n").unwrap();
-    drop(file);
-    assert_eq!(watched.next().await, "third");
+    watched.waits_for(&path, "third").await;
 }
 
 /// Two readings agreed on half of a file whose writing had begun between the look at the watch and the
@@ -253,6 +266,7 @@ async fn what_is_begun_behind_the_look_at_the_watch_is_not_taken() {
         seen: loaded.content,
         telemetry: Telemetry::new(TelemetryConfig { max_apps: 10 }),
         writing: Arc::default(),
+        watch: Arc::new(Mutex::new(Watch::new(path.clone(), Arc::default(), Arc::default()))),
         apply: |_: &Arc<Config>| Ok(()),
     };
     fs::write(&path, text("half")).unwrap();

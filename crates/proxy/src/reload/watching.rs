@@ -1,5 +1,8 @@
-//! What the directory of the configuration file tells.
+//! What the configuration file and its directories tell.
 
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,29 +56,86 @@ impl Writing {
     }
 }
 
-/// Tells of whatever happens in the directory of `path`, until the watch is dropped.
-pub(super) fn watch(
-    path: &Path,
+/// The watch of a path, which goes where that leads.
+pub(super) struct Watch {
+    path: PathBuf,
     changed: Arc<Notify>,
     writing: Arc<Writing>,
-) -> notify::Result<RecommendedWatcher> {
-    let name = path.file_name().map(ToOwned::to_owned);
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // An error may hide a change.
-        if let Ok(event) = &event {
-            let is_ours = |path: &PathBuf| path.file_name() == name.as_deref();
-            if event.paths.iter().any(is_ours) {
-                writing.note(event.kind, Instant::now());
-            }
-            if is_reading(event.kind) {
-                return;
-            }
+    target: Option<Target>,
+    watcher: Option<RecommendedWatcher>,
+}
+
+/// The file that a path led to when it was last watched.
+#[derive(PartialEq, Eq)]
+struct Target {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Watch {
+    pub(super) fn new(path: PathBuf, changed: Arc<Notify>, writing: Arc<Writing>) -> Self {
+        Self { path, changed, writing, target: None, watcher: None }
+    }
+
+    /// Watches what the path leads to now. While that is nothing, its directories are still watched.
+    pub(super) fn follow(&mut self) {
+        let Ok(target) = Target::of(&self.path) else { return };
+        if self.target.as_ref() == Some(&target) {
+            return;
         }
-        changed.notify_one();
-    })?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    watcher.watch(directory.unwrap_or(Path::new(".")), RecursiveMode::NonRecursive)?;
-    Ok(watcher)
+        match self.watch(&target) {
+            // The one before sees what happens until this one does.
+            Ok(watcher) => self.watcher = Some(watcher),
+            Err(error) => tracing::warn!(
+                file = %self.path.display(), %error,
+                "cannot watch the configuration; it is compared every half second"
+            ),
+        }
+        self.target = Some(target);
+    }
+
+    /// Tells of whatever happens in the directory of the path and in that of its file, and to the file
+    /// itself: one that is mounted there is written elsewhere.
+    fn watch(&self, target: &Target) -> notify::Result<RecommendedWatcher> {
+        let beside = directory(&self.path);
+        let names = self.path.file_name().map(|name| beside.join(name));
+        let ours: Vec<PathBuf> =
+            names.into_iter().chain([self.path.clone(), target.path.clone()]).collect();
+        let (changed, writing) = (self.changed.clone(), self.writing.clone());
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // An error may hide a change.
+            if let Ok(event) = &event {
+                if event.paths.iter().any(|path| ours.contains(path)) {
+                    writing.note(event.kind, Instant::now());
+                }
+                if is_reading(event.kind) {
+                    return;
+                }
+            }
+            changed.notify_one();
+        })?;
+        for watched in [beside, directory(&target.path), &target.path] {
+            watcher.watch(watched, RecursiveMode::NonRecursive)?;
+        }
+        Ok(watcher)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Self> {
+        let path = fs::canonicalize(path)?;
+        let file = fs::metadata(&path)?;
+        Ok(Self { path, device: file.dev(), inode: file.ino() })
+    }
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whether somebody, perhaps this process, has only looked.
