@@ -7,6 +7,9 @@
 //! everything (network mounts, a directory replaced as a whole, a link behind a link), the content is
 //! compared every half second besides.
 //!
+//! Only a regular file is read, and for five seconds at most: a FIFO, or a filesystem that hangs, is a
+//! fault like others, and one thread waits for it.
+//!
 //! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
 //! that half of a file being saved is seldom looked at, and not while the watch shows, before or behind
 //! the readings, that somebody has begun to write it and has not closed it, for five seconds at most. A file with faults changes
@@ -18,13 +21,15 @@
 //! all else of the same save applies ([`policy::edit`]). The next save is held against what is in
 //! force, so an edit that is taken back waits for nothing any more.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use policy::{Change, Config, Edit, Fault, FixedKey, UnixTime};
+use rustix::fs::{Mode, OFlags};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
@@ -43,6 +48,9 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A file that never holds still is taken as it is after so many readings: half a second.
 const SETTLE_READINGS_MAX: usize = 10;
+
+/// A reading that takes longer is a fault; a network's filesystem answers by then, or hangs.
+const READING_MAX: Duration = Duration::from_secs(5);
 
 /// Lines that one reload may log: more is not read.
 const LOGGED_LINES_MAX: usize = 50;
@@ -146,6 +154,7 @@ impl ConfigWatcher {
             telemetry,
             writing,
             watch: Arc::new(Mutex::new(watch)),
+            reading: None,
             apply,
         };
         let now = Arc::new(Notify::new());
@@ -176,6 +185,8 @@ struct Reloader<A> {
     writing: Arc<Writing>,
     /// Of whoever reads.
     watch: Arc<Mutex<Watch>>,
+    /// One that goes on; there is no second one beside it.
+    reading: Option<JoinHandle<FileContent>>,
     apply: A,
 }
 
@@ -257,9 +268,16 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
         let read = move || {
             let mut watch = watch.lock();
             watch.follow();
-            FileContent::read(watch.path())
+            FileContent::read_regular(watch.path())
         };
-        tokio::task::spawn_blocking(read).await.ok()
+        let reading = self.reading.get_or_insert_with(|| tokio::task::spawn_blocking(read));
+        match tokio::time::timeout(READING_MAX, reading).await {
+            Ok(content) => {
+                self.reading = None;
+                content.ok()
+            }
+            Err(_) => Some(FileContent::Unreadable(io::ErrorKind::TimedOut, None)),
+        }
     }
 
     fn take(&mut self, loaded: Loaded) {
@@ -352,21 +370,41 @@ enum FileContent {
     Bytes(Arc<[u8]>),
     /// With the system's number, which says more to people.
     Unreadable(io::ErrorKind, Option<i32>),
+    /// A FIFO, a device: who reads it may wait for ever.
+    NotRegular,
 }
 
 impl FileContent {
     fn text(&self) -> Arc<str> {
         match self {
             Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
-            Self::Unreadable(..) => "".into(),
+            Self::Unreadable(..) | Self::NotRegular => "".into(),
         }
     }
 
     fn read(path: &Path) -> Self {
-        match std::fs::read(path) {
-            Ok(bytes) => Self::Bytes(bytes.into()),
-            Err(error) => Self::Unreadable(error.kind(), error.raw_os_error()),
-        }
+        std::fs::read(path).map_or_else(Self::unreadable, |bytes| Self::Bytes(bytes.into()))
+    }
+
+    /// Reads it without waiting for anybody who might write.
+    fn read_regular(path: &Path) -> Self {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let read = opened.map(File::from).and_then(|mut file| {
+            let kind = file.metadata()?.file_type();
+            // Reading says of a directory what it is.
+            if !kind.is_file() && !kind.is_dir() {
+                return Ok(Self::NotRegular);
+            }
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(Self::Bytes(bytes.into()))
+        });
+        read.unwrap_or_else(Self::unreadable)
+    }
+
+    fn unreadable(error: io::Error) -> Self {
+        Self::Unreadable(error.kind(), error.raw_os_error())
     }
 
     /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
@@ -379,6 +417,9 @@ impl FileContent {
             Self::Unreadable(kind, number) => {
                 let error = number.map_or_else(|| (*kind).into(), io::Error::from_raw_os_error);
                 return Err(LoadError::Unreadable(error));
+            }
+            Self::NotRegular => {
+                return Err(LoadError::Unreadable(io::Error::other("it is not a regular file")));
             }
         };
         // Whatever else is wrong: all faults at once.

@@ -1,6 +1,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use notify::EventKind;
@@ -260,15 +261,7 @@ async fn what_is_begun_behind_the_look_at_the_watch_is_not_taken() {
     let path = folder.file("config.yaml");
     fs::write(&path, text("first")).unwrap();
     let loaded = load(&path).unwrap();
-    let mut reloader = Reloader {
-        path: path.clone(),
-        in_force: loaded.clone(),
-        seen: loaded.content,
-        telemetry: Telemetry::new(TelemetryConfig { max_apps: 10 }),
-        writing: Arc::default(),
-        watch: Arc::new(Mutex::new(Watch::new(path.clone(), Arc::default(), Arc::default()))),
-        apply: |_: &Arc<Config>| Ok(()),
-    };
+    let mut reloader = reloader(&path, loaded);
     fs::write(&path, text("half")).unwrap();
     reloader.writing.note(WRITTEN, Instant::now());
     reloader.look(Prompt::Change).await;
@@ -276,6 +269,64 @@ async fn what_is_begun_behind_the_look_at_the_watch_is_not_taken() {
     reloader.writing.note(CLOSED, Instant::now());
     reloader.look(Prompt::Change).await;
     assert_eq!(*reloader.in_force.content.text(), text("half"));
+}
+
+fn reloader(
+    path: &Path,
+    loaded: Loaded,
+) -> Reloader<impl FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> {
+    let watch = Watch::new(path.into(), Arc::default(), Arc::default());
+    Reloader {
+        path: path.into(),
+        seen: loaded.content.clone(),
+        in_force: loaded,
+        telemetry: Telemetry::new(TelemetryConfig { max_apps: 10 }),
+        writing: Arc::default(),
+        watch: Arc::new(Mutex::new(watch)),
+        reading: None,
+        apply: |_: &Arc<Config>| Ok(()),
+    }
+}
+
+/// Its reader waited for a writer for ever, and no edit was seen any more.
+#[tokio::test]
+async fn a_fifo_is_a_fault_and_the_next_save_is_applied() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    watched.nothing_happens().await;
+    assert!(!watched.telemetry.config_is_valid());
+    fs::write(folder.file("draft"), text("second")).unwrap();
+    fs::rename(folder.file("draft"), &path).unwrap();
+    assert_eq!(watched.next().await, "second");
+    let error = FileContent::NotRegular.load(None, Secrets::Elsewhere).unwrap_err();
+    assert!(error.lines(&path)[0].ends_with("cannot read it: it is not a regular file"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_that_hangs_is_a_fault_until_it_has_ended() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let loaded = load(&path).unwrap();
+    let mut reloader = reloader(&path, loaded.clone());
+    let telemetry = reloader.telemetry.clone();
+    let (end, ended) = std::sync::mpsc::channel();
+    reloader.reading = Some(tokio::task::spawn_blocking(move || ended.recv().unwrap()));
+    telemetry.reload(Reload::Applied, 0.0);
+    let passing = async {
+        while telemetry.config_is_valid() {
+            tokio::time::advance(READING_MAX).await;
+        }
+    };
+    tokio::join!(reloader.look(Prompt::Change), passing);
+    assert!(reloader.reading.is_some(), "there is no second one beside it");
+    end.send(loaded.content).unwrap();
+    reloader.look(Prompt::Change).await;
+    assert!(telemetry.config_is_valid());
 }
 
 #[test]
