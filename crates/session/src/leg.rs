@@ -13,7 +13,7 @@ pub enum Leg {
     Network,
     /// TLS.
     Tls,
-    /// A Unix socket, which servers and client libraries take for safe.
+    /// A Unix socket, which servers and client libraries take for safe, except for sha256_password.
     Unix,
 }
 

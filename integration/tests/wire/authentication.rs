@@ -48,6 +48,7 @@ impl Bench {
                 .cluster(&format!("backend_tls: {{ mode: {mode} }}"));
             sluices.push((mode, SluiceProcess::start(&config).await.unwrap()));
         }
+        sluices.push(("unix", by_socket(&server).await));
         Self { server, sluices, _certificates: certificates }
     }
 
@@ -58,7 +59,7 @@ impl Bench {
             let way = |tls: Tls| {
                 let in_tls = !matches!(tls, Tls::Never);
                 let backend_in_tls = match *mode {
-                    "disabled" => false,
+                    "disabled" | "unix" => false,
                     "as_client" => in_tls,
                     _ => true,
                 };
@@ -73,6 +74,16 @@ impl Bench {
     async fn forget(&self) {
         self.server.run_sql(&["FLUSH PRIVILEGES"]).await.unwrap();
     }
+}
+
+/// One that reaches the server by its Unix socket.
+async fn by_socket(server: &Server) -> SluiceProcess {
+    let config = Config::in_front_of(server.addr(), Vec::new()).unwrap();
+    let socket = format!("\"unix:{}\"", server.dir().join("s.sock").display());
+    let yaml = config.render().replace(&format!("\"{}\"", config.primary), &socket);
+    let mut sluice = SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();
+    sluice.wait_until_ready().await.unwrap();
+    sluice
 }
 
 struct Way {
@@ -99,7 +110,10 @@ async fn assert_is(conn: &mut RawConn, user: &str, way: &Way) {
 async fn refusal(addr: SocketAddr, user: &str, tls: Tls) -> (u16, String) {
     let login = Login::new(user).password("wrong").tls(tls);
     match RawConn::open(addr, &login).await {
-        Err(HarnessError::Refused { errno, message }) => (errno, message),
+        Err(HarnessError::Refused { errno, message }) => {
+            // By its socket the server says so.
+            (errno, message.replace("'localhost'", "'127.0.0.1'"))
+        }
         other => panic!("{user}: {other:?}"),
     }
 }

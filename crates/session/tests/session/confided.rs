@@ -19,21 +19,28 @@ enum Came {
     Unsaid,
 }
 
-/// What the client can trust, and what Sluice can.
-#[derive(Debug, Clone, Copy)]
-struct Safe {
-    client: bool,
-    server: bool,
-}
-
-fn arrangements() -> impl Iterator<Item = (Legs, Safe)> {
-    let servers = [(Leg::Network, 0, false), (Leg::Network, 3, true), (Leg::Unix, 0, true)];
-    [Leg::Network, Leg::Tls, Leg::Unix].into_iter().flat_map(move |client| {
-        servers.into_iter().map(move |(backend, mode, server)| {
-            let legs = Legs { client, backend, mode, server_offers_tls: true };
-            (legs, Safe { client: client != Leg::Network, server })
+/// The legs, and what that to the server is in the end.
+fn arrangements() -> impl Iterator<Item = (Legs, Leg)> {
+    let servers = [(Leg::Network, 0), (Leg::Network, 3), (Leg::Unix, 0)];
+    let clients = [(Leg::Network, false), (Leg::Tls, false), (Leg::Unix, false), (Leg::Unix, true)];
+    clients.into_iter().flat_map(move |(client, trusts_socket)| {
+        servers.into_iter().map(move |(backend, mode)| {
+            let legs = Legs { client, backend, mode, server_offers_tls: true, trusts_socket };
+            (legs, if mode == 3 { Leg::Tls } else { backend })
         })
     })
+}
+
+/// sha256_password of servers takes TLS for safe, and wants RSA over a Unix socket.
+fn by_sha256(legs: Legs, server: Leg) -> Came {
+    match (legs.client, server) {
+        (_, Leg::Tls) => Came::Clear,
+        (Leg::Tls, Leg::Network | Leg::Unix) => Came::SealedBySluice,
+        (Leg::Unix, Leg::Network) if legs.trusts_socket => Came::SealedBySluice,
+        // As it is without Sluice: the server refuses it.
+        (Leg::Unix, Leg::Unix) if legs.trusts_socket => Came::Clear,
+        (Leg::Network | Leg::Unix, Leg::Network | Leg::Unix) => Came::SealedByClient,
+    }
 }
 
 /// A login to a server that wants this plugin and the whole password, of a client that begins with another.
@@ -71,10 +78,12 @@ fn login(legs: Legs, plugin: &[u8], begun: &[u8]) -> Came {
 
 #[test]
 fn a_password_arrives_in_the_form_that_both_legs_allow() {
-    for (legs, safe) in arrangements() {
+    for (legs, server) in arrangements() {
         for plugin in [CACHING_SHA2, SHA256, CLEAR, DIALOG, UNKNOWN] {
             let is_bare = [CLEAR, DIALOG, UNKNOWN].contains(&plugin);
-            let expected = match (safe.client, safe.server) {
+            let safe = (legs.client != Leg::Network, server != Leg::Network);
+            let expected = match safe {
+                _ if plugin == SHA256 => by_sha256(legs, server),
                 (true, true) => Came::Clear,
                 (true, false) if is_bare => Came::Refused,
                 (true, false) => Came::SealedBySluice,

@@ -28,6 +28,7 @@ pub(crate) fn check(data: &[u8]) {
         backend: if first & 4 == 0 { Leg::Network } else { Leg::Unix },
         mode: usize::from(first >> 3 & 3),
         server_offers_tls: first & 32 == 0,
+        trusts_socket: first & 64 != 0,
     };
     let client = [Leg::Tls, Leg::Network, Leg::Unix, Leg::Tls].get(usize::from(first & 3)).copied();
     let legs = Legs { client: client.unwrap_or_default(), ..legs };
@@ -78,12 +79,15 @@ pub(crate) struct Legs {
     /// What `backend_tls` wants: one of [`MODES`].
     pub(crate) mode: usize,
     pub(crate) server_offers_tls: bool,
+    /// Whether the client's sha256_password takes a Unix socket for safe, as the server's does not.
+    pub(crate) trusts_socket: bool,
 }
 
 /// A client library, as far as it decides what to say.
 struct Client {
     /// What it runs over by now.
     leg: Leg,
+    trusts_socket: bool,
     plugin: Vec<u8>,
     nonce: Vec<u8>,
     /// It has asked for the key.
@@ -94,7 +98,11 @@ struct Client {
 
 impl Client {
     fn is_safe(&self) -> bool {
-        matches!(self.leg, Leg::Tls | Leg::Unix)
+        match self.leg {
+            Leg::Tls => true,
+            Leg::Unix => self.plugin != SHA256 || self.trusts_socket,
+            Leg::Network => false,
+        }
     }
 
     /// What a plugin says first. `None`: it does not say it where others can hear.
@@ -180,6 +188,7 @@ impl Talk {
             driver: Driver::of(Session::new(info, legs.backend), policy),
             client: Client {
                 leg: legs.client,
+                trusts_socket: legs.trusts_socket,
                 plugin: plugin.to_vec(),
                 nonce: GREETED.to_vec(),
                 waits_for_key: false,
@@ -298,7 +307,11 @@ impl Talk {
     }
 
     fn crypt(&mut self, crypt: Crypt, fails: bool) {
-        let is_server_safe = self.backend != Leg::Network;
+        let is_server_safe = match self.backend {
+            Leg::Tls => true,
+            Leg::Unix => self.client.plugin != SHA256,
+            Leg::Network => false,
+        };
         let session = &mut self.driver.session;
         match crypt {
             Crypt::ShowKey => session.handle_own_key(b"Sluice's own\n"),

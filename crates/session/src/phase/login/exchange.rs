@@ -32,7 +32,7 @@ pub(super) use self::client::kept_back;
 use super::{Applicant, Desk, Next, OutOfTurn, TooLong, deny, login_frame, starts_command, stay};
 use crate::action::{Action, CloseReason, Crypt, Input, Move, Reads, Sealing, Side};
 use crate::denial::Denial;
-use crate::leg::Password;
+use crate::leg::{Leg, Legs, Password};
 use crate::outbox::Outbox;
 
 /// Where an exchange stands.
@@ -120,6 +120,21 @@ impl Plugin {
             b"sha256_password" => Self::Sha256,
             _ if SAFE_PLUGINS.contains(&name) => Self::Opaque,
             _ => Self::Cleartext,
+        }
+    }
+
+    /// Whether what the client says in confidence would be heard behind Sluice, or not be taken
+    /// there: for sha256_password only TLS is safe, and over a Unix socket it wants RSA.
+    fn exposes(self, legs: Legs) -> bool {
+        let wants_rsa = self == Self::Sha256 && legs.client == Leg::Tls;
+        legs.exposes() || (wants_rsa && legs.backend == Leg::Unix)
+    }
+
+    /// Whether the client hides from Sluice what the server wants to read.
+    fn hides(self, legs: Legs) -> bool {
+        match self {
+            Self::Sha256 => legs.client != Leg::Tls && legs.backend == Leg::Tls,
+            Self::CachingSha2 | Self::Cleartext | Self::Opaque => legs.hides(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Exchange, Kept, LoginPacket, Plugin, Stage, forward_packet};
 use crate::action::{Action, CloseReason, Move, Side};
-use crate::leg::{Legs, Password};
+use crate::leg::{Leg, Legs, Password};
 use crate::phase::login::{Desk, Next};
 
 /// What must be kept back of a client's first packet, that says this plugin's words.
@@ -11,14 +11,14 @@ pub(in crate::phase::login) fn kept_back(plugin: &[u8], answer: &[u8], legs: Leg
     let plugin = Plugin::of(plugin);
     let is_empty = matches!(answer, [] | [0]);
     match plugin {
-        Plugin::Sha256 | Plugin::Cleartext if legs.exposes() => {
+        Plugin::Sha256 | Plugin::Cleartext if plugin.exposes(legs) => {
             if is_empty || plugin.asks_for_key(answer) {
                 Kept::Nothing
             } else {
                 Kept::Password(Password::new(answer.to_vec()))
             }
         }
-        Plugin::Sha256 if legs.hides() && plugin.asks_for_key(answer) => Kept::KeyRequest,
+        Plugin::Sha256 if plugin.hides(legs) && plugin.asks_for_key(answer) => Kept::KeyRequest,
         Plugin::CachingSha2 | Plugin::Sha256 | Plugin::Cleartext | Plugin::Opaque => Kept::Nothing,
     }
 }
@@ -45,17 +45,19 @@ impl Exchange {
         let is_empty = matches!(packet.payload, [] | [0]) && self.plugin == Plugin::Sha256;
         let dropped = Action::Move(Move::Drop { from: Side::Client, len: packet.len });
         let action = match std::mem::replace(&mut self.stage, Stage::Relay) {
-            Stage::PasswordDue if legs.exposes() && !asks && !is_empty => {
+            Stage::PasswordDue if self.plugin.exposes(legs) && !asks && !is_empty => {
                 let password = Password::new(packet.payload.to_vec());
                 self.stage = Stage::AskKey { sequence, password };
                 dropped
             }
-            Stage::PasswordDue if legs.hides() && asks => {
+            Stage::PasswordDue if self.plugin.hides(legs) && asks => {
                 self.stage = Stage::ShowKey { sequence: packet.sequence.wrapping_add(1) };
                 self.apart_at_client();
                 dropped
             }
-            Stage::PasswordDue if legs.hides() && !is_empty => {
+            Stage::PasswordDue
+                if self.plugin.hides(legs) && legs.client == Leg::Network && !is_empty =>
+            {
                 // It thinks that it knows the key already.
                 self.stage = Stage::Open { sequence, sealed: packet.payload.to_vec() };
                 dropped
