@@ -12,7 +12,12 @@ use self::cli::{Cli, Command, Throttle};
 use self::commands::rules;
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) if told.use_stderr() => told.exit(),
+        Err(help) => return commands::help(&help),
+    };
+    match cli.command {
         Command::Run(run) => commands::run::run(&run),
         Command::Check(check) => commands::check::run(&check),
         Command::Explain(explain) => commands::explain::run(&explain),

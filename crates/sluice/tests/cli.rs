@@ -325,6 +325,37 @@ fn every_command_has_help_with_an_example() {
     }
 }
 
+#[test]
+fn an_answer_that_cannot_be_written_fails_and_a_reader_that_left_does_not_matter() {
+    let file = File::with(GOOD);
+    let path = file.0.to_str().unwrap();
+    let load = "etl:sessions=1,rows=1";
+    let commands: [&[&str]; 6] = [
+        &["--help"],
+        &["--version"],
+        &["check", "--help"],
+        &["check", "--config", path],
+        &["explain", "--config", path, "--user", "etl", "--sql", "SELECT 1"],
+        &["simulate", "--config", path, "--app", load, "--write-scenario", "-"],
+    ];
+    for arguments in commands {
+        let into = |out: Stdio| {
+            let mut sluice = Command::new(env!("CARGO_BIN_EXE_sluice"));
+            sluice.args(arguments).stdout(out).output().unwrap()
+        };
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = into(full.into());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let said = stderr(&output);
+        assert!(said.contains("cannot write the answer: No space left"), "{arguments:?}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = into(writer.into());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("cannot write"), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
 /// A running Sluice, ended with the test.
 struct Running(Child);
 

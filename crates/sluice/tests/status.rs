@@ -94,6 +94,20 @@ fn a_running_sluice_is_shown_in_words_and_in_json() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_written_fails() {
+    let address = sluice_door().to_string();
+    for arguments in [&["status"][..], &["rules"], &["history"], &["why", "etl"], &["quarantine"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut sluice = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        sluice.args(arguments).args(["--admin", &address]).stdout(full);
+        let output = sluice.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("cannot write the answer: No space left"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn the_address_is_in_the_file_whatever_else_is_wrong_with_it() {
     let address = sluice_door();
     let dir = std::env::temp_dir().join(format!("sluice-status-{}", std::process::id()));

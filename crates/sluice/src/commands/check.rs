@@ -12,47 +12,39 @@ use policy::Fault;
 use proxy::probe::trial::{Trial, Weight};
 use proxy::reload;
 
+use super::door::{self, Failure, print};
 use crate::cli::{Check, Format};
 
 pub(crate) fn run(check: &Check) -> ExitCode {
+    answer(check).unwrap_or_else(|failure| door::complain(&failure))
+}
+
+fn answer(check: &Check) -> Result<ExitCode, Failure> {
     let loaded = match reload::load_to_run(&check.config) {
         Ok(loaded) => loaded,
         Err(error) => {
             let lines = error.lines(&check.config);
             complain(&lines);
-            complain(&[count(lines.len(), "fault")]);
-            return ExitCode::FAILURE;
+            return Err(Failure::refused(count(lines.len(), "fault")));
         }
     };
     // Whoever reads JSON reads nothing else.
     let tells = check.format == Format::Text;
     if tells {
-        let summary = summary::of(&loaded.config, loaded.warnings.len());
-        // A reader that left early (`| head`) has seen what it wanted.
-        drop(io::stdout().write_all(summary.as_bytes()));
+        print(&summary::of(&loaded.config, loaded.warnings.len()))?;
     }
     complain(&warnings(&loaded.warnings, &check.config));
     if let Some(insights) = &check.against {
-        match against::answer(&loaded.config, insights, check.format) {
-            Ok(text) => drop(io::stdout().write_all(text.as_bytes())),
-            Err(why) => {
-                complain(&[why]);
-                return ExitCode::FAILURE;
-            }
-        }
+        let answer = against::answer(&loaded.config, insights, check.format);
+        print(&answer.map_err(Failure::refused)?)?;
     }
     let mut faults = 0_usize;
     let mut warnings = loaded.warnings.len();
     if check.connect {
-        let trials = match servers::try_all(&loaded.config) {
-            Ok(trials) => trials,
-            Err(error) => {
-                complain(&[format!("cannot connect to anything: {error}")]);
-                return ExitCode::FAILURE;
-            }
-        };
+        let trials = servers::try_all(&loaded.config)
+            .map_err(|error| Failure::refused(format!("cannot connect to anything: {error}")))?;
         if tells {
-            drop(io::stdout().write_all(servers::told(&trials).as_bytes()));
+            print(&servers::told(&trials))?;
         }
         faults = found(&trials, Weight::Fault);
         warnings = warnings.saturating_add(found(&trials, Weight::Warning));
@@ -62,7 +54,8 @@ pub(crate) fn run(check: &Check) -> ExitCode {
             complain(&[count(number, thing)]);
         }
     }
-    if faults > 0 || (check.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let is_bad = faults > 0 || (check.strict && warnings > 0);
+    Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn complain(lines: &[String]) {

@@ -22,7 +22,7 @@ pub(crate) struct Failure {
 pub(crate) enum Told {
     /// The command line is wrong.
     Usage,
-    /// Sluice has refused, or nobody answers.
+    /// Sluice has refused, or nobody answers, or the answer cannot be written.
     Refused,
     /// Sluice has nothing of that name.
     Absent,
@@ -54,19 +54,26 @@ impl Refusal {
 
 /// Prints what came of it: the text, or why there is none.
 pub(crate) fn tell(answer: Result<String, Failure>) -> ExitCode {
-    match answer {
-        Ok(text) => {
-            print(&text);
-            ExitCode::SUCCESS
-        }
+    match answer.and_then(|text| print(&text)) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => complain(&failure),
     }
 }
 
-/// Writes an answer, or as much of it as there is.
-pub(crate) fn print(text: &str) {
-    // A reader that left early has seen what it wanted.
-    drop(io::stdout().write_all(text.as_bytes()));
+/// Writes an answer, or fails because not all of it could be written.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of writing an answer.
+pub(crate) fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Ok(()) => Ok(()),
+        // A reader that left early (`| head`) has seen what it wanted.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::refused(format!("cannot write the answer: {error}"))),
+    }
 }
 
 /// Says why there is no answer.

@@ -12,6 +12,7 @@ use policy::{BudgetMet, ClusterPolicy, Config, Explanation, GuardSaid, Question,
 use proxy::reload;
 use sql::{LexMode, Server};
 
+use super::door::tell;
 use crate::cli::{Asked, Explain, Format, ServerKind};
 
 /// What `--server mysql` means where the version matters.
@@ -27,11 +28,7 @@ const NO_ANSWER: u8 = 2;
 
 pub(crate) fn run(explain: &Explain) -> ExitCode {
     match answer(explain) {
-        Ok(answer) => {
-            // A reader that left early has seen what it wanted.
-            drop(writeln!(io::stdout(), "{answer}"));
-            ExitCode::SUCCESS
-        }
+        Ok(answer) => tell(Ok(format!("{answer}\n"))),
         Err(lines) => {
             let mut stderr = io::stderr().lock();
             for line in lines {

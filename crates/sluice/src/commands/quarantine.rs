@@ -19,8 +19,8 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     }
     match free(command) {
         Ok(Freeing { told, failure }) => {
-            print(&told);
-            failure.map_or(ExitCode::SUCCESS, |failure| complain(&failure))
+            let printed = print(&told).err();
+            failure.or(printed).map_or(ExitCode::SUCCESS, |failure| complain(&failure))
         }
         Err(failure) => complain(&failure),
     }

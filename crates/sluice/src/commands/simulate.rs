@@ -15,6 +15,7 @@ use proxy::reload;
 
 use self::answer::Answer;
 use self::ruled::Ruled;
+use super::door::tell;
 use crate::cli::{Format, Pacing, Simulate};
 
 /// The exit status of figures that are not as the file expects.
@@ -26,21 +27,23 @@ const BAD_FILE: u8 = 2;
 type Faults = Vec<String>;
 
 pub(crate) fn run(command: &Simulate) -> ExitCode {
-    match answer(command) {
-        Ok(missed) if missed.is_empty() => ExitCode::SUCCESS,
-        Ok(missed) => {
-            complain(&missed);
-            ExitCode::from(NOT_AS_EXPECTED)
-        }
+    let (text, missed) = match answer(command) {
+        Ok(answer) => answer,
         Err(faults) => {
             complain(&faults);
-            ExitCode::from(BAD_FILE)
+            return ExitCode::from(BAD_FILE);
         }
+    };
+    let printed = tell(Ok(text));
+    if missed.is_empty() {
+        return printed;
     }
+    complain(&missed);
+    ExitCode::from(NOT_AS_EXPECTED)
 }
 
-/// Simulates and says what came of it, or writes the scenario. What was expected and is not so.
-fn answer(command: &Simulate) -> Result<Vec<String>, Faults> {
+/// Simulates and gives what came of it and what was expected and is not so, or writes the scenario.
+fn answer(command: &Simulate) -> Result<(String, Vec<String>), Faults> {
     let (scenario, ruled) = match (&command.scenario, &command.load.config) {
         (Some(path), _) => (load(path, command)?, None),
         (None, Some(config)) => {
@@ -51,8 +54,12 @@ fn answer(command: &Simulate) -> Result<Vec<String>, Faults> {
     };
     if let Some(path) = &command.write_scenario {
         let head = ruled.as_ref().map(Ruled::head).unwrap_or_default();
-        write(path, &(head + &scenario.to_yaml())).map_err(|fault| vec![fault])?;
-        return Ok(Vec::new());
+        let text = head + &scenario.to_yaml();
+        if path == Path::new("-") {
+            return Ok((text, Vec::new()));
+        }
+        write(path, &text).map_err(|fault| vec![fault])?;
+        return Ok((String::new(), Vec::new()));
     }
     let report = simulate(&scenario).map_err(|ended| vec![named(command, &ended)])?;
     let without_rules = match &ruled {
@@ -67,9 +74,7 @@ fn answer(command: &Simulate) -> Result<Vec<String>, Faults> {
         Format::Text => answer.to_string(),
         Format::Json => answer.json().map_err(|error| vec![error.to_string()])?,
     };
-    // A reader that left early has seen what it wanted.
-    drop(writeln!(io::stdout(), "{}", text.trim_end()));
-    Ok(report.missed)
+    Ok((format!("{}\n", text.trim_end()), report.missed))
 }
 
 fn load(path: &Path, command: &Simulate) -> Result<Scenario, Faults> {
@@ -110,10 +115,6 @@ fn pace(pacing: Option<Pacing>) -> Option<Pace> {
 
 /// A file that is there already is somebody's: it may have been edited.
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    if path == Path::new("-") {
-        drop(io::stdout().write_all(text.as_bytes()));
-        return Ok(());
-    }
     let named = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             format!("{}: it is there already, and is not overwritten", path.display())

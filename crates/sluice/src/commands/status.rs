@@ -2,26 +2,16 @@
 
 pub(super) mod text;
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use self::text::Style;
-use super::door;
+use super::door::{self, Failure};
 use super::http::{AskError, Door};
 use crate::cli::{Format, Status};
 
 pub(crate) fn run(command: &Status) -> ExitCode {
-    match answer(command) {
-        Ok(answer) => {
-            // A reader that left early (`| head`) has seen what it wanted.
-            drop(io::stdout().write_all(answer.as_bytes()));
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            drop(writeln!(io::stderr(), "{error}"));
-            ExitCode::FAILURE
-        }
-    }
+    door::tell(answer(command).map_err(Failure::refused))
 }
 
 fn answer(command: &Status) -> Result<String, String> {

@@ -65,8 +65,9 @@ fn plainly(top: &Top, door: &Door) -> Result<(), String> {
         watched.take(began.elapsed().as_secs_f64(), answer);
         let text = plain::look(&watched, top.cluster.as_deref(), sorting, style());
         let mut out = io::stdout();
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-            return Ok(());
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => {}
+            Err(error) => return door::written(Err(error)).map_err(|failure| failure.message),
         }
         let next = began + every.saturating_mul(looks.saturating_add(1));
         let end = top.seconds.map(|seconds| began + Duration::from_secs(seconds));

@@ -1,21 +1,19 @@
 //! `sluice why`: why was it refused?
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use history::WhyAnswer;
 
-use super::door::{Failure, ask, complain};
+use super::door::{Failure, ask, complain, print};
 use super::rules::printable;
 use super::{history as asking, zone};
 use crate::cli::{Format, Why};
 
 pub(crate) fn run(command: &Why) -> ExitCode {
-    match answer(command) {
-        Ok((text, is_known)) => {
-            drop(io::stdout().write_all(text.as_bytes()));
-            if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
+    let told = answer(command).and_then(|(text, is_known)| print(&text).map(|()| is_known));
+    match told {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(failure) => complain(&failure),
     }
 }
