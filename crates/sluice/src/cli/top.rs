@@ -89,7 +89,8 @@ when y is pressed; they need the token that `sluice hold` needs (docs/ADMIN.md).
 With --plain, or where the output is no terminal, each look is some lines of text; a line that wants attention \
 begins with an exclamation mark. Watching changes nothing, needs no token, and shows no statement's text.
 
-Exit status: 0, or 1 if there is no answer at the beginning or at the end, 2 if the command line is wrong.";
+Exit status: 0, or 1 if there is no answer at the beginning or at the end, 2 if the command line is wrong, 128 and the \
+signal's number (143 for SIGTERM) if one ended the screen.";
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

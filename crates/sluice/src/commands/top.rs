@@ -6,19 +6,22 @@ mod feed;
 mod limits;
 mod plain;
 mod screen;
+mod signals;
 mod table;
 mod view;
 
 use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{Event, KeyEventKind};
 
+use self::change::Change;
 use self::course::Watched;
 use self::feed::{Came, Source};
+use self::signals::Signals;
 use self::table::{Order, Sorting};
 use self::view::{Effect, View};
 use super::door;
@@ -35,14 +38,14 @@ pub(crate) fn run(top: &Top) -> ExitCode {
         }
     };
     if top.plain || !io::stdout().is_terminal() {
-        return told(plainly(top, &door));
+        return told(plainly(top, &door).map(|()| ExitCode::SUCCESS));
     }
     told(on_screen(top, door))
 }
 
-fn told(ended: Result<(), String>) -> ExitCode {
+fn told(ended: Result<ExitCode, String>) -> ExitCode {
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
             drop(writeln!(io::stderr(), "{message}"));
             ExitCode::FAILURE
@@ -85,8 +88,8 @@ fn sorting(top: &Top) -> Sorting {
     Sorting { column: top.sort, order }
 }
 
-/// As a screen, until a key or the time ends it.
-fn on_screen(top: &Top, door: Door) -> Result<(), String> {
+/// As a screen, until a key, a signal or the time ends it.
+fn on_screen(top: &Top, door: Door) -> Result<ExitCode, String> {
     // Without an answer there is nothing to show: the reason is more use where it stays.
     let (_, status) = look(&door, 0)?;
     known(top.cluster.as_deref(), &status)?;
@@ -94,10 +97,14 @@ fn on_screen(top: &Top, door: Door) -> Result<(), String> {
     watched.take(0.0, Ok(status));
     let every = Duration::from_secs(top.every);
     let (asked, token) = (top.asked.clone(), top.token.clone());
+    // Before the terminal is another, which a signal would leave so.
+    let signals = Signals::new().map_err(|error| format!("cannot take signals: {error}"))?;
     let mut terminal =
         ratatui::try_init().map_err(|error| format!("the terminal cannot be drawn on: {error}"))?;
-    let watching = watch(top, &mut terminal, watched, Source { door, asked, token, every });
-    ratatui::restore();
+    let came = feed::start(Source { door, asked, token, every }, signals);
+    let watching = watch(top, &mut terminal, watched, came);
+    // Behind SIGHUP it may be gone.
+    drop(ratatui::try_restore());
     watching
 }
 
@@ -105,13 +112,12 @@ fn watch(
     top: &Top,
     terminal: &mut DefaultTerminal,
     mut watched: Watched,
-    source: Source,
-) -> Result<(), String> {
+    (changes, came): (Sender<Change>, Receiver<Came>),
+) -> Result<ExitCode, String> {
     let began = Instant::now();
     let end = top.seconds.map(|seconds| began + Duration::from_secs(seconds));
     let style = style();
     let mut view = View::new(top.cluster.clone(), sorting(top));
-    let (changes, came) = feed::start(source);
     loop {
         terminal
             .draw(|frame| screen::draw(frame, &watched, &view, style))
@@ -125,16 +131,19 @@ fn watch(
                     Effect::Nothing => {}
                     // The feed is there as long as this is.
                     Effect::Make(change) => drop(changes.send(change)),
-                    Effect::Quit => return Ok(()),
+                    Effect::Quit => return Ok(ExitCode::SUCCESS),
                 }
             }
             // Another size: it is drawn anew.
             Ok(Came::Terminal(_)) => {}
-            Ok(Came::TerminalGone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Ok(Came::Signal(signal)) => return Ok(signals::status(signal)),
+            Ok(Came::TerminalGone) | Err(RecvTimeoutError::Disconnected) => {
+                return Ok(ExitCode::SUCCESS);
+            }
             Err(RecvTimeoutError::Timeout) => break,
         }
     }
-    watched.lost.map_or(Ok(()), Err)
+    watched.lost.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// Nobody looks at one screen for longer.

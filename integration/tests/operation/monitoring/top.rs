@@ -103,9 +103,14 @@ async fn on_a_terminal_keys_hold_an_app_when_that_was_said_and_confirmed() {
         .await
         .unwrap();
     screen.press("q");
-    let ended = screen.child.wait().unwrap();
-    let left = std::fs::read_to_string(&shown).unwrap();
-    assert!(ended.success() && left.contains("\u{1b}[?1049l"), "the terminal is given back");
+    assert_eq!(screen.gives_back(), Some(0));
+
+    for (signal, status) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
+        let mut screen = Screen::start(&sluice, &shown.with_extension(signal));
+        screen.shows("Identities: 1").await;
+        screen.signal(signal);
+        assert_eq!(screen.gives_back(), Some(status), "{signal}");
+    }
 }
 
 #[tokio::test]
@@ -154,6 +159,25 @@ impl Screen {
     fn press(&mut self, keys: &str) {
         let stdin = self.child.stdin.as_mut().unwrap();
         stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).unwrap();
+    }
+
+    /// Sends a signal to what runs in it.
+    fn signal(&self, name: &str) {
+        let script = self.child.id();
+        let children = format!("/proc/{script}/task/{script}/children");
+        let pid = std::fs::read_to_string(children).unwrap();
+        let kill = Command::new("kill").args([&format!("-{name}"), pid.trim()]).status();
+        assert!(kill.unwrap().success());
+    }
+
+    /// How it ends, which it is about to, with the terminal as it was.
+    fn gives_back(&mut self) -> Option<i32> {
+        let ended = self.child.wait().unwrap();
+        let left = std::fs::read_to_string(&self.shown).unwrap();
+        for sequence in ["\u{1b}[?1049l", "\u{1b}[?25h"] {
+            assert!(left.contains(sequence), "{sequence:?} is not in {left:?}");
+        }
+        ended.code()
     }
 
     /// Cells that have not changed are not written again: what is waited for has to be new.

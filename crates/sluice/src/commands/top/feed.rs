@@ -9,6 +9,7 @@ use admin::status::Status;
 use ratatui::crossterm::event::{self, Event};
 
 use super::change::Change;
+use super::signals::Signals;
 use crate::cli::{Asked, Token};
 use crate::commands::http::Door;
 use crate::commands::rules;
@@ -20,6 +21,8 @@ pub(super) enum Came {
     /// A change was made, or refused; in words.
     Done(String),
     Terminal(Event),
+    /// This signal is to end the process.
+    Signal(u8),
     /// There will be no more keys.
     TerminalGone,
 }
@@ -33,13 +36,14 @@ pub(super) struct Source {
 }
 
 /// Starts looking and listening. What is sent is made, and looked at at once.
-pub(super) fn start(source: Source) -> (Sender<Change>, Receiver<Came>) {
+pub(super) fn start(source: Source, signals: Signals) -> (Sender<Change>, Receiver<Came>) {
     let (changes, made) = channel();
     let (told, came) = channel();
-    let keys = told.clone();
-    // They end with the process: one sleeps or asks, the other waits for a key.
+    let (keys, ends) = (told.clone(), told.clone());
+    // They end with the process: one sleeps or asks, the others wait for a key and a signal.
     drop(thread::spawn(move || source.ask(&made, &told)));
     drop(thread::spawn(move || listen(&keys)));
+    drop(thread::spawn(move || signals.tell(&ends)));
     (changes, came)
 }
 
