@@ -1,5 +1,6 @@
 //! What one connection says about who it is.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use sql::Tool;
@@ -7,8 +8,12 @@ use sql::Tool;
 use super::app::is_app;
 use crate::cidr::address_bits;
 
-/// Most connection attributes that are kept; drivers send up to ten.
-const ATTRIBUTES_MAX: usize = 32;
+/// Most connection attributes that are kept besides those that name the app: drivers send up to ten,
+/// and rules may look at all of them with each statement.
+const ATTRIBUTES_MAX: usize = 256;
+
+/// Most bytes of them, with their lengths.
+const ATTRIBUTES_LEN_MAX: usize = 16 * 1024;
 
 /// What one connection says about who it is.
 #[derive(Debug, Clone, Default)]
@@ -130,18 +135,20 @@ impl SessionIdentity {
     }
 }
 
-/// Those of the attributes that are kept, one behind the other.
+/// Those of the attributes that are kept, one behind the other. What may name the app is, wherever it
+/// stands.
 fn packed<'a>(attributes: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Box<[u8]> {
     let mut packed = Vec::new();
-    let mut count = 0_usize;
+    let mut known = HashSet::new();
     for (key, value) in attributes {
-        let known = unpacked(&packed).any(|(known, _)| known == key);
         let (Some(key_len), Some(value_len)) = (part_len(key), part_len(value)) else { continue };
-        if count < ATTRIBUTES_MAX && !known {
+        let len =
+            [packed.len(), 2, key.len(), value.len()].into_iter().fold(0, usize::saturating_add);
+        let has_room = known.len() < ATTRIBUTES_MAX && len <= ATTRIBUTES_LEN_MAX;
+        if (has_room || NAMES.contains(&key)) && known.insert(key) {
             packed.extend_from_slice(&[key_len, value_len]);
             packed.extend_from_slice(key);
             packed.extend_from_slice(value);
-            count = count.saturating_add(1);
         }
     }
     packed.into()
@@ -168,11 +175,14 @@ fn part_len(part: &[u8]) -> Option<u8> {
 /// Percona tools, mysqldump and others are known by it), else what go-mysql calls a reader of the
 /// binary log.
 fn app_of_attributes(session: &SessionIdentity) -> Option<Box<[u8]>> {
-    let program = session.attribute(b"program_name").map(basename);
-    let role = session.attribute(b"_client_role").filter(|role| *role == BINARY_LOG_LISTENER);
-    let sources = [session.attribute(b"sluice_app"), program, role];
+    let [app, program, role] = NAMES.map(|name| session.attribute(name));
+    let role = role.filter(|role| *role == BINARY_LOG_LISTENER);
+    let sources = [app, program.map(basename), role];
     sources.into_iter().flatten().find(|app| is_app(app)).map(Into::into)
 }
+
+/// The attributes that may name the app, in their order.
+const NAMES: [&[u8]; 3] = [b"sluice_app", b"program_name", b"_client_role"];
 
 /// The value of `_client_role` on connections of go-mysql that read the binary log.
 const BINARY_LOG_LISTENER: &[u8] = b"binary_log_listener";

@@ -198,7 +198,26 @@ fn tags_are_bounded_in_number_and_length() {
     let pairs = [("k", long.as_str()), (long.as_str(), "v")];
     let said = Said { tags: &pairs, ..Said::default() };
     assert_eq!(resolved(&cluster, &session("bob", &pairs), said).tags, []);
-    assert!(session("bob", &many).attributes().count() <= 32);
+}
+
+#[test]
+fn attributes_are_bounded_in_number_and_bytes_and_an_app_counts_wherever_it_stands() {
+    let cluster = cluster("");
+    let long = "v".repeat(TAG_PART_LEN_MAX);
+    for (value, least) in [("v", 256), (long.as_str(), 60)] {
+        let keys: Vec<String> = (0..10_000).map(|number| format!("k{number}")).collect();
+        let mut said: Vec<(&str, &str)> = keys.iter().map(|key| (key.as_str(), value)).collect();
+        said.extend([("_client_role", "binary_log_listener"), ("program_name", "/bin/slow")]);
+        let named = session("bob", &said);
+        assert_app(&cluster, &named, Said::default(), ("slow", Source::ConnectionAttribute));
+        said.extend([("sluice_app", "first"), ("sluice_app", "second")]);
+        let named = session("bob", &said);
+        assert_app(&cluster, &named, Said::default(), ("first", Source::ConnectionAttribute));
+        let kept: Vec<_> = named.attributes().collect();
+        assert!((least..=259).contains(&kept.len()), "{}", kept.len());
+        let len: usize = kept.iter().map(|(key, value)| 2 + key.len() + value.len()).sum();
+        assert!(len <= 16 * 1024 + 100, "{len}");
+    }
 }
 
 #[test]

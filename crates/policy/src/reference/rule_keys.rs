@@ -212,7 +212,8 @@ pub(super) const MATCH_KEYS: &[Key] = &[
     ),
     live(
         "attribute",
-        "Connection attributes: `{_client_name: libmysql}`.",
+        "Connection attributes: `{_client_name: libmysql}`. The first 256 of a connection count, 16 KiB of \
+         them.",
         Shown::Words("any", "values by key"),
         "",
     ),
