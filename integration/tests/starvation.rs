@@ -126,6 +126,7 @@ async fn a_share_of_zero_watches_for_nothing_and_a_stopped_replica_is_the_cause_
     servers.replicas.first_mut().unwrap().lag_start(Lag::StoppedApplier).await.unwrap();
     wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
     let waiting = Pending::query(connect(&sluice, "etl").await.unwrap(), INSERT);
+    let held = Pending::query(connect_as(&sluice, "reports").await.unwrap(), INSERT);
     // A bystander: exempt, and without it nothing would be otherwise.
     let exempt = Writers::start(sluice.listen_addr(), "ddl", 1, INSERT).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -146,6 +147,11 @@ async fn a_share_of_zero_watches_for_nothing_and_a_stopped_replica_is_the_cause_
     assert!(line.contains("ddl (exempt by rule let-ddl)"), "who passed is still named: {line}");
     let page = sluice.http_get("/plain").await.unwrap().body;
     assert!(page.contains(&format!("the likely cause is {stopped}")), "{page}");
+    // Whom its own rule holds nobody else does.
+    let line = wait_for_line(&sluice, &["identity is starved", "identity=reports"]).await;
+    let own = "the likely cause is its own rule held, which lets nothing through";
+    assert!(line.contains(own), "{line}");
+    assert!(page.contains(own) && !held.is_answered(), "{page}");
     drop(exempt);
 }
 
@@ -189,6 +195,7 @@ const INSERT: &str = "INSERT INTO test.t (n) VALUES (1)";
 const RULES: &str = "\
 - { name: let-ddl, match: { app: ddl }, exempt: true, expires_at: 2099-01-01T00:00:00Z }
 - { name: patient, match: { app: etl }, max_delay: 10m, permanent: true }
+- { name: held, match: { app: reports }, hold: true, max_delay: 10m, permanent: true }
 - { name: impatient, match: { app: hasty }, on_refused_check: reject, permanent: true }";
 const FLOORS: &str = "\
 - { name: flood, match: { app: ddl }, min_rate: 150, max_delay: 10m, permanent: true }

@@ -352,6 +352,8 @@ pub struct StarvedStatus {
     pub for_s: f64,
     /// Whether it is held up now.
     pub blocked: bool,
+    /// The likely cause if it is not who passed: its own rule, or a replica that is stopped.
+    pub likely_cause: Option<String>,
     /// The replica whose stopped replication is the likely cause, in words.
     pub stopped_replica: Option<String>,
     /// Who was let through meanwhile, the likely cause first.

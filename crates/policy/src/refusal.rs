@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use admission::{Cause, Reason, Refusal};
 
 use crate::cluster::{ClusterPolicy, SignalKind};
-use crate::rule::{Action, RefusalProfile, Rule};
+use crate::rule::{RefusalProfile, Rule};
 use crate::time::UnixTime;
 
 /// The name of the rule that decided where there was none.
@@ -34,12 +34,8 @@ const REASON_LEN_MAX: usize = 120;
 #[must_use]
 pub fn as_long_as_it_stands(rule: Option<&Rule>, refusal: Refusal, now: UnixTime) -> Refusal {
     let Some(rule) = rule else { return refusal };
-    let lets_nothing_through = matches!(
-        rule.action,
-        Action::Throttle { terms, .. } if terms.hold || terms.ratio.is_certain()
-    );
     let by_rule = matches!(refusal.reason, Reason::Ratio | Reason::QueueFull);
-    let stands = refusal.reason == Reason::Hold || (by_rule && lets_nothing_through);
+    let stands = refusal.reason == Reason::Hold || (by_rule && rule.lets_nothing_through());
     if stands { Refusal { retry_after: rule.stands_for(now), ..refusal } } else { refusal }
 }
 

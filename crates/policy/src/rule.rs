@@ -154,6 +154,15 @@ impl Rule {
         self.condition.matches(facts, class, caution)
     }
 
+    /// Whether what it delays never passes as long as it stands.
+    #[must_use]
+    pub fn lets_nothing_through(&self) -> bool {
+        match self.action {
+            Action::Throttle { terms, .. } => terms.hold || terms.ratio.is_certain(),
+            Action::Exempt | Action::Deny => false,
+        }
+    }
+
     /// The names of the classes that it can delay or refuse.
     pub fn classes(&self) -> impl Iterator<Item = &'static str> + use<> {
         let covered = self.statements;

@@ -312,6 +312,7 @@ impl<'s> Seen<'s> {
 
     fn starved(&self, starved: StarvedIdentity) -> StarvedStatus {
         let ago = self.now.saturating_since(starved.since);
+        let likely_cause = starved.likely_cause();
         let passed = starved.meanwhile.into_iter().map(|passed| PassedStatus {
             app: passed.app,
             rule: passed.rule,
@@ -327,6 +328,7 @@ impl<'s> Seen<'s> {
             since: before(self.unix, ago),
             for_s: seconds(ago),
             blocked: starved.blocked,
+            likely_cause,
             stopped_replica: starved.stopped_replica,
             passed: passed.collect(),
         }

@@ -283,9 +283,9 @@ fn starved(cluster: &ClusterStatus) -> Table {
             };
             format!("{}{how}: {}", passed.app, passed.count)
         });
-        let stopped = starved.stopped_replica.as_ref();
-        let stopped = stopped.map(|stopped| format!("the likely cause is {stopped}"));
-        let passed: Vec<String> = stopped.into_iter().chain(passed).collect();
+        let cause = starved.likely_cause.as_ref();
+        let cause = cause.map(|cause| format!("the likely cause is {cause}"));
+        let passed: Vec<String> = cause.into_iter().chain(passed).collect();
         let cells = vec![
             starved.app.clone(),
             starved.rule.clone(),

@@ -254,8 +254,8 @@ fn cause_look(chain: &Chain) -> Option<CauseLook> {
 
 fn starved_look(starved: StarvedIdentity, now: MonoTime) -> StarvedLook {
     let meanwhile: Vec<String> = starved.meanwhile.iter().map(ToString::to_string).collect();
-    let meanwhile = match &starved.stopped_replica {
-        Some(replica) => format!("the likely cause is {replica}"),
+    let meanwhile = match starved.likely_cause() {
+        Some(cause) => format!("the likely cause is {cause}"),
         None if meanwhile.is_empty() => String::new(),
         None => format!("admitted meanwhile: {}", meanwhile.join(", ")),
     };

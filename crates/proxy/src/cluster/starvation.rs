@@ -49,9 +49,22 @@ pub struct StarvedIdentity {
     pub received_of_share: Option<f64>,
     /// Who was admitted meanwhile: the exempt first, then who did not have to ask.
     pub meanwhile: Vec<PassedApp>,
+    /// Whether its own rule lets nothing through: then nobody else is to blame.
+    pub held: bool,
     /// A replica whose replication is stopped, or was meanwhile, and whose lag shut the gate: then
     /// nobody who passed is to blame.
     pub stopped_replica: Option<String>,
+}
+
+impl StarvedIdentity {
+    /// What is the likely cause whoever passed meanwhile, in words.
+    #[must_use]
+    pub fn likely_cause(&self) -> Option<String> {
+        if self.held {
+            return Some(format!("its own rule {}, which lets nothing through", self.rule));
+        }
+        self.stopped_replica.clone()
+    }
 }
 
 /// An app whose statements passed while somebody was blocked.
@@ -159,13 +172,14 @@ impl Cluster {
             let blocked = policy.starvation.map_or(Duration::ZERO, |limits| {
                 limits.window.mul_f64(starved.share.clamp(0.0, 1.0))
             });
-            let stopped = if waits_for_lag {
+            let named = with_rules(&rules, &starved, identity, apps);
+            let held = rule.is_some_and(|rule| rule.lets_nothing_through());
+            let stopped_replica = if waits_for_lag && !held {
                 self.probes.stopped_since(now, starved.since, blocked / 2)
             } else {
                 None
             };
-            let named = with_rules(&rules, &starved, identity, apps);
-            (key, StarvedIdentity { stopped_replica: stopped, ..named })
+            (key, StarvedIdentity { held, stopped_replica, ..named })
         };
         named.into_iter().map(with_rules).collect()
     }
@@ -340,6 +354,7 @@ fn with_rules(
         blocked: starved.blocked,
         received_of_share: starved.received_of_share,
         meanwhile,
+        held: false,
         stopped_replica: None,
     }
 }
@@ -347,7 +362,6 @@ fn with_rules(
 /// Whether a rule's statements wait for the lag.
 fn depends_on_lag(policy: &ClusterPolicy, rule: &Rule) -> bool {
     match rule.action {
-        Action::Throttle { terms, .. } if terms.hold => false,
         Action::Throttle { gate, .. } => {
             policy.gate_signals(gate).any(|signal| matches!(signal.kind, SignalKind::Lag { .. }))
         }
@@ -355,7 +369,7 @@ fn depends_on_lag(policy: &ClusterPolicy, rule: &Rule) -> bool {
     }
 }
 
-/// A replica that is stopped comes before everybody who passed meanwhile, for without it nobody
+/// Its own rule, or a replica that is stopped, comes before everybody who passed meanwhile, for without it nobody
 /// would have been in anybody's way; then who is exempt.
 fn likely_cause(starved: &StarvedIdentity) -> String {
     match starved.kind {
@@ -363,8 +377,8 @@ fn likely_cause(starved: &StarvedIdentity) -> String {
         // Who need not wait takes nothing of what is shared by those who do.
         StarvedKind::BelowShare => return ": below its fair share".to_owned(),
     }
-    if let Some(stopped) = &starved.stopped_replica {
-        return format!("; the likely cause is {}", stopped.escape_debug());
+    if let Some(cause) = starved.likely_cause() {
+        return format!("; the likely cause is {}", cause.escape_debug());
     }
     let Some(first) = starved.meanwhile.first() else { return String::new() };
     let app = Printable(first.app.as_bytes());

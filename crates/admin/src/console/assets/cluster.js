@@ -122,7 +122,7 @@ export class ClusterPage {
       { key: "share", label: "Of the window", class: "number", text: (row) => `${(row.share * 100).toFixed(1)} %`, sort: (row) => row.share },
       { key: "for", label: "Since", class: "number", text: (row) => `${span(row.for_s)} ago`, sort: (row) => row.for_s },
       { key: "now", label: "Now", text: starvedNow, tone: (row) => (row.blocked || row.kind === "below_share" ? "bad" : null) },
-      { key: "passed", label: "Passed meanwhile", class: "wide", text: (row) => [row.stopped_replica && `the likely cause is ${row.stopped_replica}`, ...row.passed.map(passedWords)].filter(Boolean).join(", ") },
+      { key: "passed", label: "Passed meanwhile", class: "wide", text: (row) => [row.likely_cause && `the likely cause is ${row.likely_cause}`, ...row.passed.map(passedWords)].filter(Boolean).join(", ") },
     ], { key: (row) => `${row.app}\n${row.rule}` });
     this.waiting = listing("Connections that wait", "waiting", [
       { key: "id", label: "Id", class: "number", text: (row) => row.connection_id, sort: (row) => row.connection_id },
