@@ -39,6 +39,9 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
     if let Some(trouble) = state.history.trouble() {
         notes.push(format!("the history is not kept on disk: {trouble}"));
     }
+    if let Some(trouble) = state.rules.trouble() {
+        notes.push(format!("runtime rules are not kept on disk: {trouble}"));
+    }
     let pending = state.telemetry.pending_keys();
     notes.extend(pending.iter().map(|key: &FixedKey| format!("waits for a restart: {key}")));
     let draining = state.draining.load(Ordering::Relaxed);

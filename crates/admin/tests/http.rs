@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +31,10 @@ struct Door {
 }
 
 fn open() -> Door {
+    open_with(None)
+}
+
+fn open_with(state_dir: Option<&Path>) -> Door {
     let config: Config = policy::load(FILE).unwrap();
     let cluster = Cluster::new(config.clusters.first().unwrap().clone(), Clock::start(), 1);
     let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
@@ -37,7 +42,7 @@ fn open() -> Door {
     let draining = Arc::new(AtomicBool::new(false));
     let access = Arc::new(Access::new(&config.admin));
     let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
-    let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
+    let rules = fleet::RuntimeRules::kept_in(state_dir, &clusters, &telemetry);
     let history = history::History::default();
     let state = AdminState { clusters, telemetry, access, rules, history, draining };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -101,6 +106,14 @@ async fn it_is_live_while_it_runs_and_ready_until_clients_cannot_be_served() {
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("draining"), "{answer}");
     assert!(door.answer("GET", "/healthz").await.starts_with("HTTP/1.1 200"));
     assert!(door.answer("HEAD", "/healthz").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_state_dir_that_cannot_be_written_is_a_line_of_a_sluice_that_is_ready() {
+    let door = open_with(Some(Path::new("/dev/null/sluice")));
+    let answer = door.answer("GET", "/readyz").await;
+    let line = "runtime rules are not kept on disk: state_dir /dev/null/sluice: Not a directory";
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(line), "{answer}");
 }
 
 #[tokio::test]

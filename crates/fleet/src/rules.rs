@@ -81,6 +81,12 @@ impl RuntimeRules {
         Self { inner: Arc::new(inner) }
     }
 
+    /// Why the disk does not hold what stands, though there is a `state_dir`; for people.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.inner.trouble.lock().told()
+    }
+
     /// The rules that stand, by cluster in the order of the file, then by name.
     #[must_use]
     pub fn standing(&self) -> Vec<StandingRule> {

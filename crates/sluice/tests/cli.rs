@@ -182,13 +182,21 @@ fn a_server_that_is_not_there_fails_a_check_that_connects() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let gone = format!("127.0.0.1:{port}");
     for probe in ["", ", probe: { user: p }"] {
-        let file = File::with(&GOOD.replace("127.0.0.1:3306", &format!("{gone}{probe}")));
+        let text = GOOD.replace("127.0.0.1:3306", &format!("{gone}{probe}"));
+        let file = File::with(&format!("{text}state_dir: /dev/null/sluice\n"));
         let output = sluice("check", &file, &["--connect"]);
         assert_eq!(output.status.code(), Some(1));
         let told = stdout(&output);
         assert!(told.contains(&format!("clusters.main.primary: {gone}: no answer")), "{told}");
         assert!(told.contains(&format!("fault: nothing listens at {gone}")), "{told}");
-        assert!(stderr(&output).contains("1 fault\n"), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("1 fault\n") && said.contains("1 warning\n"), "{said}");
+        let unwritable = "warning: state_dir /dev/null/sluice: this user cannot write to /dev/null: \
+                          it is no directory\n";
+        assert!(said.contains(unwritable), "{said}");
+        let writable = File::with(&format!("{text}state_dir: {}\n", env!("CARGO_TARGET_TMPDIR")));
+        let said = stderr(&sluice("check", &writable, &["--connect"]));
+        assert!(!said.contains("state_dir"), "{said}");
     }
 }
 

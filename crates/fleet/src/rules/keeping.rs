@@ -132,6 +132,11 @@ impl Trouble {
         self.why.is_some()
     }
 
+    /// Why, once the log has it.
+    pub(super) fn told(&self) -> Option<String> {
+        self.why.clone().filter(|_| self.told)
+    }
+
     fn note(&mut self, now: Option<String>, wait: Wait, directory: &Path) {
         let path = directory.display();
         match (now, wait) {

@@ -42,7 +42,7 @@ standard error, and a line in the log of a running Sluice. With --strict they ma
 With --connect every server of the file is logged in to as the probe does, and asked what the file needs: \
 whether the probe's account may do it (each missing grant is named as the statement that gives it), and \
 whether replicas are of use: replicas of this primary, applying, not delayed, read only. Nothing is changed \
-on any server. A server that does not answer is waited for four times connect_timeout at most.
+on any server. Of state_dir it is said if this user cannot write it. A server that does not answer is waited for four times connect_timeout at most.
 
 With --against the statements that Sluice has counted go through the file's rules, budgets and guards, by the \
 code that decides about statements that come: how many each rule would have denied, held or asked at its gate, \

@@ -2,6 +2,7 @@
 
 mod against;
 mod servers;
+mod state_dir;
 mod summary;
 
 use std::io::{self, Write};
@@ -46,6 +47,9 @@ fn answer(check: &Check) -> Result<ExitCode, Failure> {
         if tells {
             print(&servers::told(&trials))?;
         }
+        let state_dir = loaded.config.state_dir.as_deref().and_then(state_dir::trouble);
+        complain(state_dir.as_slice());
+        warnings = warnings.saturating_add(state_dir.iter().len());
         faults = found(&trials, Weight::Fault);
         warnings = warnings.saturating_add(found(&trials, Weight::Warning));
     }
