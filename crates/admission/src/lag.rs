@@ -10,6 +10,9 @@
 //!   for `writer_stale_after`, a replica that shows everything has no lag to report, and a cluster
 //!   of such replicas has no value; the signal runs out of data after its own `stale_after`. A
 //!   replica that does not show the last heartbeat still lags, ever more.
+//! - Nobody knows what a replica has missed in a gap of more than `writer_stale_after`: until it
+//!   shows a heartbeat of after the gap there is no value for `SHOWN_AGAIN_WITHIN`, and then its lag
+//!   counts from the last heartbeat before the gap.
 //! - Heartbeat numbers must grow, also over restarts of the shell (start them from wall-clock
 //!   time), or a replica that still shows a former run's number would look caught up.
 //!
@@ -174,12 +177,12 @@ impl LagTracker {
 
     /// The primary has committed heartbeat `seq`; numbers that do not grow are ignored.
     pub fn handle_heartbeat_committed(&mut self, seq: u64, committed_at: MonoTime) {
-        let last = self.heartbeats.newest_at();
-        if self.heartbeats.push(seq, committed_at) {
-            let silent = |at| committed_at.saturating_since(at) > self.config.writer_stale_after;
-            let resumed = last.is_some_and(silent);
+        let last = self.heartbeats.newest();
+        if self.heartbeats.push(seq, committed_at)
+            && let Some(missing) = self.heartbeats.first_after(last, self.config.writer_stale_after)
+        {
             for replica in self.replicas.values_mut() {
-                replica.heartbeat_committed(seq, committed_at, resumed);
+                replica.heartbeat_committed(seq, missing);
             }
         }
     }
@@ -285,7 +288,8 @@ impl LagTracker {
         }
         let mut counted: Vec<Counted> = self.counted(now).collect();
         let too_few = counted.len() < length(self.config.min_replicas);
-        if too_few {
+        let awaited = |replica: &Replica| replica.is_awaited(now, &self.config);
+        if too_few || self.replicas.values().any(awaited) {
             return nothing(now);
         }
         counted.sort_unstable_by(|a, b| b.cmp(a));

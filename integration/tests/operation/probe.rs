@@ -80,7 +80,7 @@ async fn lag_rises_and_falls(mut servers: Topology) {
         untold::a_replica_whose_heartbeats_are_locked_counts(&servers, &sluice).await;
     }
     untold::what_holds_a_replica_is_told(&mut servers, &sluice).await;
-    untold::where_nobody_may_write_no_heartbeat_is(&servers, &sluice).await;
+    untold::where_nobody_may_write_no_heartbeat_is(&mut servers, &sluice).await;
     let after = numbers(&servers.primary, beats).await.unwrap();
     assert!(after.len() == 1 && after > before, "{before:?} {after:?}");
     untold::a_detached_replica_is_told(&servers, &sluice).await;

@@ -8,6 +8,10 @@ use std::time::Duration;
 /// can block: about as long as the absence.
 pub const RETURNS_WITHIN: Duration = Duration::from_secs(300);
 
+/// Behind a gap in the heartbeats nobody is asked to show the next one sooner: as long as it takes to
+/// reach a replica that is well, however far it is.
+pub(super) const SHOWN_AGAIN_WITHIN: Duration = Duration::from_secs(1);
+
 /// A replica, as a number that only the shell can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaKey(pub u32);

@@ -1,6 +1,7 @@
 //! The heartbeats that were committed.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::MonoTime;
 
@@ -18,6 +19,16 @@ pub(super) struct Heartbeats {
     pub(super) first: Option<u64>,
 }
 
+/// The oldest heartbeat that a replica does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// From when its lag counts: when that was committed, or behind a gap the one before it, for
+    /// nobody knows what the replica has missed since.
+    pub(super) since: MonoTime,
+    /// When it was committed, behind a gap.
+    pub(super) resumed_at: Option<MonoTime>,
+}
+
 impl Heartbeats {
     /// Whether it was new.
     pub(super) fn push(&mut self, seq: u64, at: MonoTime) -> bool {
@@ -32,19 +43,29 @@ impl Heartbeats {
         true
     }
 
-    /// When the oldest one after `shown` was committed.
-    pub(super) fn first_after(&self, shown: Option<u64>) -> Option<MonoTime> {
+    /// The oldest one after `shown`.
+    pub(super) fn first_after(&self, shown: Option<u64>, gap: Duration) -> Option<Missing> {
         let index = match shown {
             Some(shown) => self.committed.partition_point(|&(seq, _)| seq <= shown),
             None => 0,
         };
-        self.committed.get(index).map(|&(_, at)| at)
+        let &(_, at) = self.committed.get(index)?;
+        let before = index.checked_sub(1).and_then(|before| self.committed.get(before));
+        let before = before.filter(|(_, before)| at.saturating_since(*before) > gap);
+        Some(match before {
+            Some(&(_, before)) => Missing { since: before, resumed_at: Some(at) },
+            None => Missing { since: at, resumed_at: None },
+        })
     }
 
     /// When this one was.
     pub(super) fn committed_at(&self, seq: u64) -> Option<MonoTime> {
         let index = self.committed.partition_point(|&(other, _)| other < seq);
         self.committed.get(index).filter(|&&(found, _)| found == seq).map(|&(_, at)| at)
+    }
+
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.committed.back().map(|&(seq, _)| seq)
     }
 
     pub(super) fn newest_at(&self) -> Option<MonoTime> {

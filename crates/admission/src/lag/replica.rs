@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::config::{LagConfig, RETURNS_WITHIN};
-use super::heartbeats::Heartbeats;
+use super::config::{LagConfig, RETURNS_WITHIN, SHOWN_AGAIN_WITHIN};
+use super::heartbeats::{Heartbeats, Missing};
 use crate::MonoTime;
 
 /// One replica, as metrics and status show it.
@@ -113,10 +113,10 @@ enum Belief {
 #[derive(Debug, Clone, Copy)]
 enum Measure {
     None,
-    /// By heartbeats: the newest it shows, and when the oldest that it does not show was committed.
+    /// By heartbeats: the newest it shows, and the oldest that it does not show.
     Heartbeats {
         shown: Option<u64>,
-        missing_since: Option<MonoTime>,
+        missing: Option<Missing>,
     },
     /// By its own report: the last lag it told, when, and whether it has said since that
     /// replication runs.
@@ -199,16 +199,27 @@ impl Replica {
         }
     }
 
-    /// `resumed`: none was committed for so long that there was no lag to be told.
-    pub(super) fn heartbeat_committed(&mut self, seq: u64, at: MonoTime, resumed: bool) {
-        if let Measure::Heartbeats { shown, missing_since: missing_since @ None } =
-            &mut self.measure
+    pub(super) fn heartbeat_committed(&mut self, seq: u64, committed: Missing) {
+        if let Measure::Heartbeats { shown, missing: missing @ None } = &mut self.measure
             && shown.is_none_or(|shown| shown < seq)
         {
-            *missing_since = Some(at);
-            if resumed {
-                self.recovered_at = at;
-            }
+            *missing = Some(committed);
+            self.recovered_at = committed.resumed_at.unwrap_or(self.recovered_at);
+        }
+    }
+
+    /// Whether it counts, and may show the first heartbeat behind a gap at any moment.
+    pub(super) fn is_awaited(&self, now: MonoTime, config: &LagConfig) -> bool {
+        let counts = matches!(self.belief, Belief::Counted { .. })
+            && self.delayed_since.is_none()
+            && self.unreachable_since(now, config).is_none();
+        counts && self.missing().is_some_and(|missing| missing.may_be_on_its_way(now))
+    }
+
+    fn missing(&self) -> Option<Missing> {
+        match self.measure {
+            Measure::Heartbeats { missing, .. } => missing,
+            Measure::None | Measure::Reported { .. } => None,
         }
     }
 
@@ -221,16 +232,14 @@ impl Replica {
     ) {
         let before = self.lag(now, heartbeats, config);
         let seq = seq.or_else(|| self.shown_still(now, config));
-        let missing_since = match self.measure {
+        let missing = match self.measure {
             // Nothing moved: the first missing one may be older than what is remembered.
-            Measure::Heartbeats { shown, missing_since: Some(since) } if shown == seq => {
-                Some(since)
-            }
+            Measure::Heartbeats { shown, missing: Some(missing) } if shown == seq => Some(missing),
             Measure::Heartbeats { .. } | Measure::None | Measure::Reported { .. } => {
-                heartbeats.first_after(seq)
+                heartbeats.first_after(seq, config.writer_stale_after)
             }
         };
-        self.measure = Measure::Heartbeats { shown: seq, missing_since };
+        self.measure = Measure::Heartbeats { shown: seq, missing };
         let gap = self.answers(now);
         let behind = self.lag(now, heartbeats, config);
         // Its lag at the last probe plus its absence is what `before` has grown to by now.
@@ -388,10 +397,11 @@ impl Replica {
     fn lag(&self, now: MonoTime, heartbeats: &Heartbeats, config: &LagConfig) -> Option<Duration> {
         match self.measure {
             Measure::None => None,
-            Measure::Heartbeats { missing_since: Some(since), .. } => {
-                Some(now.saturating_since(since))
+            Measure::Heartbeats { missing: Some(missing), .. } => {
+                let known = !missing.may_be_on_its_way(now);
+                known.then(|| now.saturating_since(missing.since))
             }
-            Measure::Heartbeats { missing_since: None, .. } => {
+            Measure::Heartbeats { missing: None, .. } => {
                 let silence = now.saturating_since(heartbeats.newest_at()?);
                 (silence <= config.writer_stale_after).then_some(Duration::ZERO)
             }
@@ -431,7 +441,8 @@ impl Replica {
                 (ReplicaState::NeverCaughtUp, since.max(self.recovered_at))
             }
             (None, Belief::Counted { .. } | Belief::CatchingUp { .. }) => {
-                let last_beat = heartbeats.newest_at();
+                let behind_a_gap = self.missing().map(|missing| missing.since);
+                let last_beat = behind_a_gap.or_else(|| heartbeats.newest_at());
                 let since = last_beat.map(|at| at.saturating_add(config.writer_stale_after));
                 (ReplicaState::NoData, since.unwrap_or(self.appeared_at).min(now))
             }
@@ -444,5 +455,11 @@ impl Replica {
             None => (state, since),
         };
         ReplicaView { lag, threshold, age, state, counts, since, shows_none }
+    }
+}
+
+impl Missing {
+    fn may_be_on_its_way(&self, now: MonoTime) -> bool {
+        self.resumed_at.is_some_and(|at| now.saturating_since(at) < SHOWN_AGAIN_WITHIN)
     }
 }

@@ -3,6 +3,7 @@
 use super::heartbeats::HEARTBEATS_MAX;
 use super::*;
 
+mod gaps;
 mod promoted;
 mod refusing;
 mod renamed;

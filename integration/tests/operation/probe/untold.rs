@@ -26,7 +26,7 @@ pub(super) async fn an_emptied_table_is_no_lag(servers: &Topology, sluice: &Slui
 
 /// Also by an account that may write there.
 pub(super) async fn where_nobody_may_write_no_heartbeat_is(
-    servers: &Topology,
+    servers: &mut Topology,
     sluice: &SluiceProcess,
 ) {
     let beats = "SELECT seq FROM sluice.heartbeat";
@@ -39,9 +39,39 @@ pub(super) async fn where_nobody_may_write_no_heartbeat_is(
     let last = numbers(&servers.primary, beats).await.unwrap();
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(numbers(&servers.primary, beats).await.unwrap(), last);
+    let has_others = servers.replicas.len() > 1;
+    if has_others {
+        let replica = servers.replicas.last_mut().unwrap();
+        replica.lag_start(Lag::StoppedApplier).await.unwrap();
+        sluice.wait_for_metrics("no data", SOON, |metrics| !is_open(metrics)).await.unwrap();
+    }
+    let opened = opened(sluice);
     servers.primary.run_sql(&["SET GLOBAL read_only = 0"]).await.unwrap();
     let goes_on = || async { Ok(numbers(&servers.primary, beats).await? > last) };
     wait_until("it goes on", SOON, goes_on).await.unwrap();
+    if has_others {
+        stays_shut_over_who_stopped_meanwhile(servers, sluice, opened).await;
+    }
+}
+
+/// Its lag began at 0 with the next heartbeat, and the gate was open until that was the threshold.
+async fn stays_shut_over_who_stopped_meanwhile(
+    servers: &mut Topology,
+    sluice: &SluiceProcess,
+    before: usize,
+) {
+    let replica = servers.replicas.last_mut().unwrap();
+    let server = replica.addr().to_string();
+    let lags = |metrics: &Metrics| lag(metrics, &server) > Some(1.5) && !is_open(metrics);
+    sluice.wait_for_metrics("its lag is told", SOON, lags).await.unwrap();
+    assert_eq!(opened(sluice), before, "{}", sluice.log().unwrap());
+    replica.lag_stop().await.unwrap();
+    sluice.wait_for_metrics("the gate opens", SOON, is_open).await.unwrap();
+    wait_for_state(sluice, &server, "counted").await;
+}
+
+fn opened(sluice: &SluiceProcess) -> usize {
+    sluice.log().unwrap().matches("a gate opens").count()
 }
 
 /// Of somebody's global read lock there its lag said nothing.
