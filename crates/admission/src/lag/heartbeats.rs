@@ -15,8 +15,6 @@ pub(super) const HEARTBEATS_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct Heartbeats {
     pub(super) committed: VecDeque<(u64, MonoTime)>,
-    /// The first ever: a replica that shows less has shown nothing of this tracker's.
-    pub(super) first: Option<u64>,
 }
 
 /// The oldest heartbeat that a replica does not show.
@@ -38,7 +36,6 @@ impl Heartbeats {
         if self.committed.len() >= HEARTBEATS_MAX {
             self.committed.pop_front();
         }
-        self.first = self.first.or(Some(seq));
         self.committed.push_back((seq, at));
         true
     }

@@ -103,8 +103,9 @@ pub(super) struct Replica {
 /// Whether its lag is believed.
 #[derive(Debug, Clone, Copy)]
 enum Belief {
-    /// Appeared at this time and has not caught up since.
-    CatchingUp { since: MonoTime },
+    /// Appeared at this time and has not caught up since: it must show a heartbeat of since then. The
+    /// first of these.
+    CatchingUp { since: MonoTime, first: Option<u64> },
     /// Caught up at this time.
     Counted { since: MonoTime },
 }
@@ -145,7 +146,7 @@ impl Replica {
             asked_at: None,
             asking_since: None,
             delayed_since: None,
-            belief: Belief::CatchingUp { since: now },
+            belief: Belief::CatchingUp { since: now, first: None },
             measure: Measure::None,
             failed_since: None,
             no_replica_since: None,
@@ -206,6 +207,9 @@ impl Replica {
             *missing = Some(committed);
             self.recovered_at = committed.resumed_at.unwrap_or(self.recovered_at);
         }
+        if let Belief::CatchingUp { first: first @ None, .. } = &mut self.belief {
+            *first = Some(seq);
+        }
     }
 
     /// Whether it counts, and may show the first heartbeat behind a gap at any moment.
@@ -246,8 +250,10 @@ impl Replica {
         let explained = before.unwrap_or(gap).saturating_add(config.stale_after);
         let rebuilt = gap > config.stale_after && behind.is_some_and(|behind| behind > explained);
         self.returns(now, gap, rebuilt, config);
-        let own = seq.zip(heartbeats.first).is_some_and(|(seq, first)| seq >= first);
-        if own {
+        // A server that was the primary shows what was written to it then.
+        if let Belief::CatchingUp { first: Some(first), .. } = self.belief
+            && seq.is_some_and(|seq| seq >= first)
+        {
             self.catches_up(now, behind);
         }
     }
@@ -326,7 +332,7 @@ impl Replica {
             (true, None) => self.delayed_since = Some(now),
             (false, Some(_)) => {
                 self.delayed_since = None;
-                self.belief = Belief::CatchingUp { since: now };
+                self.belief = Belief::CatchingUp { since: now, first: None };
             }
             (true, Some(_)) | (false, None) => {}
         }
@@ -359,7 +365,7 @@ impl Replica {
     fn returns(&mut self, now: MonoTime, gap: Duration, rebuilt: bool, config: &LagConfig) {
         match self.belief {
             _ if gap > RETURNS_WITHIN || rebuilt => {
-                self.belief = Belief::CatchingUp { since: now };
+                self.belief = Belief::CatchingUp { since: now, first: None };
             }
             Belief::Counted { .. } if gap > config.stale_after => {
                 self.belief = Belief::Counted { since: now };
@@ -437,7 +443,7 @@ impl Replica {
             (Some(_), Belief::Counted { since }) => {
                 (ReplicaState::Counted, since.max(self.recovered_at))
             }
-            (Some(_), Belief::CatchingUp { since }) => {
+            (Some(_), Belief::CatchingUp { since, .. }) => {
                 (ReplicaState::NeverCaughtUp, since.max(self.recovered_at))
             }
             (None, Belief::Counted { .. } | Belief::CatchingUp { .. }) => {

@@ -211,6 +211,11 @@ impl ReplicaReading {
                     MAY_NOT_ASK
                 }
                 ReplicationStatus::Held(_) if self.is_there() && !self.refuses() => HELD,
+                ReplicationStatus::Stopped(stopped)
+                    if self.view.state == ReplicaState::NeverCaughtUp =>
+                {
+                    stopped.advice()
+                }
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
                 | ReplicationStatus::Held(_)
@@ -240,7 +245,9 @@ impl ReplicaReading {
     fn hindrance(&self) -> Option<Hindrance> {
         let why = match (self.view.state, &self.replication, &self.error) {
             (
-                ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped,
+                ReplicaState::ApplierStopped
+                | ReplicaState::ReceiverStopped
+                | ReplicaState::NeverCaughtUp,
                 ReplicationStatus::Stopped(stopped),
                 _,
             ) => stopped.to_string(),

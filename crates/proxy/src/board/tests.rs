@@ -121,6 +121,16 @@ fn a_server_that_replicates_from_nobody_is_stopped_once_it_lags() {
     board.on_replica("r", |lag, key| lag.handle_replica_shows(at(5), key, Some(2)));
     board.replication_said(&replica, detached(), at(5));
     assert_eq!(state(5), ReplicaState::Counted);
+    // One that is new here, and shows what was written to it when it was the primary.
+    let old: Arc<str> = "old".into();
+    let listed = (&[old.clone()][..], &ReplicaBook::default());
+    board.configure(listed, &limits(), PrimaryProbing::Probed, at(6));
+    board.on_replica("old", |lag, key| lag.handle_replica_shows(at(6), key, Some(2)));
+    board.replication_said(&old, detached(), at(6));
+    assert_eq!(state(6), ReplicaState::NeverCaughtUp);
+    let told = board.why_no_lag(at(6)).unwrap();
+    assert!(told.why.contains("old: it is not a replica"), "{told:?}");
+    assert!(told.advice.contains("make it a replica again"), "{told:?}");
 }
 
 /// `cause` was empty, and nothing said what kept the lag from being known.

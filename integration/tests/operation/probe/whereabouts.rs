@@ -87,5 +87,20 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
         for lags in ["a gate shuts: the signal is at or over", "lag counts again"] {
             assert!(!log.contains(lags), "behind what is written to itself: {log}");
         }
+
+        // What has been written to the old one it shows, and it replicates from nobody.
+        let opened = log.matches("a gate opens").count();
+        let (listed, old) = (format!("{}, {}", new.addr(), again.address), old.addr().to_string());
+        sluice.write_config(&config.render().replace(&listed, &old)).unwrap();
+        super::wait_for_state(&sluice, &old, "receiver_stopped").await;
+        let is_told = || async {
+            let ready = sluice.http_get("/readyz").await?.body;
+            Ok(ready.contains(&format!("{old}: it is not a replica")))
+        };
+        wait_until("it is told", SOON, is_told).await.unwrap();
+        let page = sluice.http_get("/plain").await.unwrap().body;
+        assert!(page.contains("Or make it a replica again"), "{page}");
+        let log = sluice.log().unwrap();
+        assert_eq!(log.matches("a gate opens").count(), opened, "{log}");
     }
 }
