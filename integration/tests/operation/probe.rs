@@ -453,7 +453,10 @@ async fn a_replica_that_may_not_be_asked_says_which_right_is_missing() {
 
 /// Sluice in front of these servers, with more keys below `probe`.
 async fn start_with_probe(servers: &Topology, keys: &str) -> SluiceProcess {
-    let config = Config::new(servers).unwrap();
+    start_probing(&Config::new(servers).unwrap(), keys).await
+}
+
+async fn start_probing(config: &Config, keys: &str) -> SluiceProcess {
     let plain = "password_env: SLUICE_PROBE_PASSWORD";
     let yaml = config.render().replace(plain, &format!("{plain}, {keys}"));
     let mut sluice = SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();

@@ -311,7 +311,10 @@ pub(super) const SECTIONS: &[Section] = &[
             live(
                 "source",
                 "Where lag comes from: Sluice's own `heartbeat`, the server's `replica_status`, or \
-                 `{query: \"…\"}`, run on each replica, giving seconds.",
+                 `{query: \"…\"}`, run on each replica, giving seconds. `replica_status` is \
+                 `Seconds_Behind_Source`: of direct replicas of the primary only, and 0 while a \
+                 source is silent, up to `replica_net_timeout` \
+                 ([more](OPERATIONS.md#lag-as-replicas-tell-it)).",
                 Shown::Words("`heartbeat`", "see there"),
                 "",
             ),

@@ -10,7 +10,7 @@ use super::ProbeTarget;
 use super::answer::{number, text};
 use super::gtids::GtidSet;
 use super::heartbeat::Heartbeat;
-use super::replica::LagAnswer;
+use super::replica::{LagAnswer, lag_of};
 use super::replication::Dialect;
 use crate::board::{CommitOrder, ProbeError};
 use crate::link::Link;
@@ -141,7 +141,8 @@ impl Acknowledgements {
             CommitOrder::ByGtid => Some(settings.applied(replica).await?),
             CommitOrder::Unseen => {
                 let told = self.dialect.ask(replica, &target.site.cluster.probes).await;
-                return told.map(|told| LagAnswer::Gives(told.behind));
+                let instead = "set replica_preserve_commit_order=ON there";
+                return lag_of(target, told?, instead);
             }
         };
         let shown = self.heartbeat.read(replica).await?;

@@ -128,12 +128,25 @@ impl LagQuestion {
                     Ok(Replication { stopped: Some(how), .. }) if how.detached => {
                         Err(ProbeError::Unusable(how.to_string()))
                     }
-                    told => told.map(|told| LagAnswer::Gives(told.behind)),
+                    told => lag_of(target, told?, "take `probe: { source: heartbeat }`"),
                 }
             }
             Self::Query(query) => seconds(replica, query).await.map(LagAnswer::Gives),
         }
     }
+}
+
+/// How far a replica is behind the primary, as it tells it. One that tells how far it is behind another
+/// replica does not count.
+pub(super) fn lag_of(
+    target: &ProbeTarget,
+    told: Replication,
+    instead: &str,
+) -> Result<LagAnswer, ProbeError> {
+    if told.through.is_some() {
+        note_no_replica(&target.site, &target.server);
+    }
+    told.lag(instead)
 }
 
 /// The lag that a query gives in seconds; `None` for NULL or no row.

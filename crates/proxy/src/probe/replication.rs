@@ -7,6 +7,7 @@ use mysql_async::{Row, Value};
 
 use super::answer::{column, number};
 use super::group::Member;
+use super::replica::LagAnswer;
 use super::source::SourceIdentity;
 use crate::board::{ProbeBoard, ProbeError, StoppedReplication};
 use crate::link::Link;
@@ -27,6 +28,9 @@ pub(super) struct Replication {
     pub(super) waits: Option<&'static str>,
     /// It is a member of a group, which tells no `behind`.
     pub(super) is_member: bool,
+    /// The servers that its channels are from, where none of them is the primary: it is behind these
+    /// that it tells how far it is.
+    pub(super) through: Option<String>,
 }
 
 /// The states of a thread that is held by its server's locks or disk. (Manual, "Replication SQL Thread
@@ -114,9 +118,30 @@ impl Replication {
         }
     }
 
+    /// How far it is behind the primary, as it tells it.
+    ///
+    /// # Errors
+    /// When it tells how far it is behind another replica, which may be behind itself.
+    pub(super) fn lag(self, instead: &str) -> Result<LagAnswer, ProbeError> {
+        match self.through {
+            None => Ok(LagAnswer::Gives(self.behind)),
+            Some(source) => Err(ProbeError::Unusable(format!(
+                "it replicates from {source}, not from the primary: Seconds_Behind_Source does not \
+                 tell how far it is behind that; {instead}"
+            ))),
+        }
+    }
+
     fn detached() -> Self {
         let stopped = Some(StoppedReplication::detached());
-        Self { delay: Duration::ZERO, behind: None, stopped, waits: None, is_member: false }
+        Self {
+            delay: Duration::ZERO,
+            behind: None,
+            stopped,
+            waits: None,
+            is_member: false,
+            through: None,
+        }
     }
 
     fn of_member(member: Member) -> Self {
@@ -124,7 +149,14 @@ impl Replication {
             Member::Online => None,
             Member::Stopped(stopped) => Some(stopped),
         };
-        Self { delay: Duration::ZERO, behind: None, stopped, waits: None, is_member: true }
+        Self {
+            delay: Duration::ZERO,
+            behind: None,
+            stopped,
+            waits: None,
+            is_member: true,
+            through: None,
+        }
     }
 }
 
@@ -158,10 +190,23 @@ impl ChannelStatus {
                 waits: held(row, &["Replica_SQL_Running_State", "Slave_SQL_Running_State"])
                     .or_else(|| held(row, &["Replica_IO_State", "Slave_IO_State"])),
                 is_member: false,
+                through: address_of_source(row),
             },
         }
     }
 }
+
+/// Where a channel comes from; none that was never connected.
+fn address_of_source(row: &Row) -> Option<String> {
+    SourceIdentity::of_channel(row).server_id?;
+    let host = text(row, &["Source_Host", "Master_Host"])?;
+    let port = column(row, &["Source_Port", "Master_Port"]).and_then(number::<u16>)?;
+    let address = format!("{host}:{port}");
+    Some(address.chars().filter(|c| !c.is_control()).take(ADDRESS_LEN_MAX).collect())
+}
+
+/// As long as the manual lets a host's name be, and its port.
+const ADDRESS_LEN_MAX: usize = 262;
 
 fn held(row: &Row, names: &[&str]) -> Option<&'static str> {
     let state = text(row, names)?;
@@ -175,7 +220,9 @@ fn from(primary: Option<&SourceIdentity>, channels: Vec<ChannelStatus>) -> Vec<R
     };
     let are_own = channels.iter().any(is_own);
     let those = channels.into_iter().filter(|channel| !are_own || is_own(channel));
-    those.map(|channel| channel.replication).collect()
+    let is_through = primary.is_some() && !are_own;
+    let told = those.map(|channel| channel.replication);
+    told.map(|told| Replication { through: told.through.filter(|_| is_through), ..told }).collect()
 }
 
 /// What of a channel is stopped. With both of its threads stopped it is the one that has an error.
@@ -230,6 +277,7 @@ fn slowest(channels: Vec<Replication>) -> Option<Replication> {
         },
         waits: a.waits.or(b.waits),
         is_member: a.is_member || b.is_member,
+        through: a.through.zip(b.through).map(|(a, b)| format!("{a}, {b}")),
     })
 }
 
@@ -246,6 +294,7 @@ mod tests {
             stopped: None,
             waits: None,
             is_member: false,
+            through: None,
         };
         assert_eq!(slowest(vec![]), None);
         assert_eq!(slowest(vec![at(0, seconds(3)), at(5, seconds(1))]), Some(at(0, seconds(3))));
@@ -264,10 +313,13 @@ mod tests {
                 stopped,
                 waits: None,
                 is_member: false,
+                through: None,
             },
         };
         let how = StoppedReplication::new(StoppedThread::Applier, "shop".to_owned(), 0, "");
-        let (own, foreign) = (of(Some(named("1")), 0, Some(how)), of(Some(named("4")), 60, None));
+        let (own, mut foreign) =
+            (of(Some(named("1")), 0, Some(how)), of(Some(named("4")), 60, None));
+        foreign.replication.through = Some("db4:3306".to_owned());
         let group = of(None, 0, None);
         let channels = vec![foreign.clone(), own.clone(), group];
         let primary = named("1");
@@ -295,6 +347,7 @@ mod tests {
                 stopped: Some(how),
                 waits: None,
                 is_member: false,
+                through: None,
             }
         };
         let runs = Replication { stopped: None, ..stopped(0) };

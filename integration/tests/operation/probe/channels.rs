@@ -1,11 +1,15 @@
 //! Replicas of several sources, connections that have names, and what leaves out the only replica.
 
+use std::net::SocketAddr;
+
 use integration::replica::Lag;
 use integration::scenario::{wait_for_signal, wait_until};
 use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
-use super::{SOON, is_open, is_stopped, lag, start_with_probe, wait_for_line, wait_for_state};
+use super::{
+    SOON, is_open, is_stopped, lag, start_probing, start_with_probe, wait_for_line, wait_for_state,
+};
 
 /// MariaDB's `SHOW REPLICA STATUS` tells of the connection without a name only: that this one was
 /// delayed on purpose or stopped nobody saw.
@@ -59,6 +63,7 @@ pub(super) async fn a_foreign_channel_excuses_nothing(servers: &Topology, sluice
     let foreign = servers.replicas.get(1).unwrap();
     let address = replica.addr().to_string();
     foreign.server().run_sql(&["STOP REPLICA", "RESET REPLICA ALL"]).await.unwrap();
+    says_nothing_of_another_primary(servers, foreign.addr(), replica.addr()).await;
     let run = async |statements: &[&str]| replica.server().run_sql(statements).await.unwrap();
     let port = foreign.addr().port();
     let change = format!(
@@ -89,6 +94,23 @@ pub(super) async fn a_foreign_channel_excuses_nothing(servers: &Topology, sluice
     assert!(!log.get(before..).unwrap().contains("channel hist"), "{log}");
     run(&["START REPLICA SQL_THREAD FOR CHANNEL ''"]).await;
     wait_for_state(sluice, &address, "counted").await;
+}
+
+/// It told how far it was behind its source, which may be behind itself, and the gate was open.
+async fn says_nothing_of_another_primary(
+    servers: &Topology,
+    primary: SocketAddr,
+    replica: SocketAddr,
+) {
+    let config = Config::in_front_of(primary, vec![replica]).unwrap();
+    let by_status = start_probing(&config, "source: replica_status").await;
+    wait_for_state(&by_status, &replica.to_string(), "unreachable").await;
+    let source = servers.primary.addr();
+    let told = format!("{replica}: it replicates from {source}, not from the primary");
+    let is_told = || async { Ok(by_status.http_get("/readyz").await?.body.contains(&told)) };
+    wait_until(&told, SOON, is_told).await.unwrap();
+    let shut = |metrics: &Metrics| !is_open(metrics);
+    by_status.wait_for_metrics("it says nothing", SOON, shut).await.unwrap();
 }
 
 /// The lag had no data, and nothing said why.

@@ -259,17 +259,35 @@ fn is_of_use(
         ));
         is_of_use = false;
     }
-    let comes_from = |server: &ServerIdentity| channels.iter().any(|c| server.is_source_of(c));
     // A channel that has never been connected does not know.
     let are_known = channels.iter().all(Channel::knows_its_source);
-    if primary.is_some() && are_known && !others.iter().any(comes_from) {
-        let sources: Vec<String> =
-            channels.iter().map(|channel| Line(&channel.source).to_string()).collect();
-        visited.warning(format!(
-            "it replicates from {}, which is neither the primary nor another replica of this file: \
-             its lag counts only if that one replicates from the primary",
-            sources.join(", ")
-        ));
+    if primary.is_some() && are_known && !are_own {
+        return comes_through(visited, &channels, others, by_status) && is_of_use;
     }
     is_of_use
+}
+
+/// Whether the lag of one that is no replica of the primary itself will count.
+fn comes_through(
+    visited: &mut Visited,
+    channels: &[Channel],
+    others: &[ServerIdentity],
+    by_status: bool,
+) -> bool {
+    let sources: Vec<String> =
+        channels.iter().map(|channel| Line(&channel.source).to_string()).collect();
+    let sources = sources.join(", ");
+    let comes_from = |server: &ServerIdentity| channels.iter().any(|c| server.is_source_of(c));
+    if by_status {
+        visited.fault(format!(
+            "it replicates from {sources}, not from the primary, and Seconds_Behind_Source does not \
+             tell how far it is behind that: take `source: heartbeat`"
+        ));
+    } else if !others.iter().any(comes_from) {
+        visited.warning(format!(
+            "it replicates from {sources}, which is neither the primary nor another replica of this \
+             file: its lag counts only if that one replicates from the primary"
+        ));
+    }
+    !by_status
 }
