@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use self::encryption::Encryption;
 use self::retry::Retry;
-use self::unanswered::{Answered, Question, Unanswered};
+use self::unanswered::{Answered, Question, SESSIONS, Unanswered};
 use crate::board::ProbeError;
 use crate::secret::{self, SecretError};
 
@@ -265,6 +265,9 @@ impl Link {
         if let Some(conn) = self.conn.take() {
             return Ok(conn);
         }
+        if self.unanswered.is_to_be_asked_after() {
+            self.forget_the_lost().await?;
+        }
         self.unanswered.room(self.time_limit).await?;
         tokio::time::sleep_until(self.retry.not_before()).await;
         // Another login may be another account, and another server.
@@ -281,10 +284,22 @@ impl Link {
     async fn open(&mut self) -> Result<Conn, ProbeError> {
         let conn = self.login().await?;
         self.connection_id.set(conn.id());
-        if let Some(links) = &self.noted_in {
-            links.note(conn.id());
-        }
         self.set_up(conn).await
+    }
+
+    /// Gives up the statements that the server is not at: their connections are lost. Sessions that it
+    /// still has for those would stay for hours, and are ended.
+    async fn forget_the_lost(&mut self) -> Result<(), ProbeError> {
+        let conn = self.login().await?;
+        let (mut conn, sessions) = self.ask(conn, SESSIONS, |conn, sql| conn.query(sql)).await?;
+        let sessions = sessions.map_err(|error| probe_error(error, &self.server))?;
+        for idle in self.unanswered.forget_the_lost(&sessions, &self.account.user).await {
+            let kill = format!("KILL {idle}");
+            // One that has left by itself is not there any more.
+            (conn, _) = self.ask(conn, &kill, |conn, sql| conn.query_drop(sql)).await?;
+        }
+        tokio::time::timeout(self.time_limit, conn.disconnect()).await.ok();
+        Ok(())
     }
 
     /// What a session begins with. Its own statement: the server may run another one first
@@ -330,7 +345,12 @@ impl Link {
             };
             conn.map_err(|error| probe_error(error, &self.server))
         };
-        tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
+        let login = tokio::time::timeout(self.time_limit, login).await;
+        let conn = login.unwrap_or(Err(ProbeError::TimedOut))?;
+        if let Some(links) = &self.noted_in {
+            links.note(conn.id());
+        }
+        Ok(conn)
     }
 
     fn options(&self, password: Option<&str>) -> OptsBuilder {
