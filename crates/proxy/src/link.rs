@@ -106,7 +106,11 @@ enum Reads {
     AtOnce,
 }
 
-/// With a server whose default is 0, heartbeats would not commit and readings never move.
+/// With a server whose default is 0, heartbeats would not commit and readings never move. With one
+/// whose default is safe updates, rows of former processes could not be deleted by their age.
+const SETTINGS: &str = "SET autocommit = 1, sql_safe_updates = 0";
+
+/// What is needed everywhere.
 const AUTOCOMMIT: &str = "SET autocommit = 1";
 
 /// Servers that do not have the variable skip the comment.
@@ -309,10 +313,9 @@ impl Link {
             Reads::AsTheServerSays => "",
             Reads::AtOnce => READ_AT_ONCE,
         };
-        let settings = format!("{AUTOCOMMIT} {at_once}");
+        let settings = format!("{SETTINGS} {at_once}");
         let (conn, answer) = self.ask(conn, &settings, |conn, sql| conn.query_drop(sql)).await?;
         let Err(error) = answer else { return Ok(conn) };
-        // Only autocommit is needed everywhere.
         tracing::debug!(server = self.server, %error, "sessions are as the server says");
         let (conn, answer) = self.ask(conn, AUTOCOMMIT, |conn, sql| conn.query_drop(sql)).await?;
         answer.map(|()| conn).map_err(|error| probe_error(error, &self.server))

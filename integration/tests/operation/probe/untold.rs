@@ -12,6 +12,14 @@ use mysql_async::prelude::Queryable as _;
 
 use super::{SOON, is_open, lag, wait_for_line, wait_for_state};
 
+/// The row of a process that has ended, on a server that deletes by key only.
+pub(super) const FORMER_PROCESS: [&str; 3] = [
+    "CREATE TABLE sluice.heartbeat (instance CHAR(32) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, \
+     seq BIGINT UNSIGNED NOT NULL, written_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))",
+    "INSERT INTO sluice.heartbeat VALUES ('former', 7, NOW() - INTERVAL 2 DAY)",
+    "SET GLOBAL sql_safe_updates = 1",
+];
+
 /// Nothing is shown for a moment.
 pub(super) async fn an_emptied_table_is_no_lag(servers: &Topology, sluice: &SluiceProcess) {
     for _ in 0..5 {
