@@ -104,7 +104,8 @@ pub(super) async fn what_holds_a_replica_is_told(servers: &mut Topology, sluice:
 
 /// It was promoted, or somebody has detached it.
 pub(super) async fn a_detached_replica_is_told(servers: &Topology, sluice: &SluiceProcess) {
-    let replica = servers.replicas.first().unwrap();
+    // The one of which fewer lines have been told.
+    let replica = servers.replicas.last().unwrap();
     let server = replica.addr().to_string();
     let detach = match replica.server().flavour() {
         Flavour::MySql => ["STOP REPLICA", "RESET REPLICA ALL"],

@@ -145,9 +145,13 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
         }
 
         // What has been written to the old one it shows, and it replicates from nobody.
-        let opened = log.matches("a gate opens").count();
-        let (listed, old) = (format!("{}, {}", new.addr(), again.address), old.addr().to_string());
-        sluice.write_config(&config.render().replace(&listed, &old)).unwrap();
+        let opened = || sluice.log().unwrap().matches("a gate opens").count();
+        let before = opened();
+        let listed = format!("{}, {}", to_new.address, again.address);
+        let old = old.addr().to_string();
+        let edited = config.render().replace(&listed, &old);
+        assert_ne!(edited, config.render());
+        sluice.write_config(&edited).unwrap();
         super::wait_for_state(&sluice, &old, "receiver_stopped").await;
         let is_told = || async {
             let ready = sluice.http_get("/readyz").await?.body;
@@ -156,7 +160,6 @@ async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
         wait_until("it is told", SOON, is_told).await.unwrap();
         let page = sluice.http_get("/plain").await.unwrap().body;
         assert!(page.contains("Or make it a replica again"), "{page}");
-        let log = sluice.log().unwrap();
-        assert_eq!(log.matches("a gate opens").count(), opened, "{log}");
+        assert_eq!(opened(), before, "{}", sluice.log().unwrap());
     }
 }
