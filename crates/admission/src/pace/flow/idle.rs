@@ -150,6 +150,7 @@ impl Flow {
 }
 
 #[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
 mod tests {
     use std::time::Duration;
 
