@@ -486,15 +486,13 @@ async fn wait_for_state(sluice: &SluiceProcess, server: &str, state: &str) {
 /// Waits for a line with all of these parts.
 async fn wait_for_line(sluice: &SluiceProcess, parts: &[&str]) {
     let is_there = || async {
-        let log = sluice.log()?;
-        Ok(log.lines().any(|line| parts.iter().all(|part| line.contains(part))))
+        Ok(sluice.log()?.lines().any(|line| parts.iter().all(|part| line.contains(part))))
     };
     wait_until(&format!("a line with {parts:?}"), SOON, is_there).await.unwrap();
 }
 
 async fn wait_for_log(sluice: &SluiceProcess, text: &str) {
-    let is_there = || async { Ok(sluice.log()?.contains(text)) };
-    wait_until(&format!("{text:?} in the log"), SOON, is_there).await.unwrap();
+    wait_for_line(sluice, &[text]).await;
 }
 
 const HEARTBEAT_TABLES: &str = "SELECT COUNT(*) FROM information_schema.tables \
