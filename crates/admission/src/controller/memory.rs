@@ -45,7 +45,7 @@ impl Controller {
     }
 
     /// The appliers of a replica were looked at. To be called about ten times a second for each replica, also when none is at
-    /// anything: what rows cost is learned from how often what is met. Without
+    /// anything: what rows cost is learned from how often what is met, and how much more it can from how often nobody is. Without
     /// [`crate::AdaptivePacing::learns_row_costs`] nothing is.
     pub fn handle_appliers(&mut self, now: MonoTime, replica: ReplicaKey, seen: &Appliers<'_>) {
         let now = self.tick(now);

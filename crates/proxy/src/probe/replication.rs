@@ -16,7 +16,7 @@ use crate::link::Link;
 const ER_PARSE_ERROR: u16 = 1064;
 
 /// `SHOW REPLICA STATUS`, over the channels (MariaDB: connections) by which the primary's writes come.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Replication {
     /// `SQL_Delay`: how far it stays behind on purpose.
     pub(super) delay: Duration,
@@ -134,14 +134,7 @@ impl Replication {
 
     fn detached() -> Self {
         let stopped = Some(StoppedReplication::detached());
-        Self {
-            delay: Duration::ZERO,
-            behind: None,
-            stopped,
-            waits: None,
-            is_member: false,
-            through: None,
-        }
+        Self { stopped, ..Self::default() }
     }
 
     fn of_member(member: Member) -> Self {
@@ -149,14 +142,7 @@ impl Replication {
             Member::Online => None,
             Member::Stopped(stopped) => Some(stopped),
         };
-        Self {
-            delay: Duration::ZERO,
-            behind: None,
-            stopped,
-            waits: None,
-            is_member: true,
-            through: None,
-        }
+        Self { stopped, is_member: true, ..Self::default() }
     }
 }
 

@@ -30,6 +30,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::door::{self, Failure};
 use crate::cli::Run;
 use crate::log::Log;
 
@@ -37,7 +38,12 @@ use crate::log::Log;
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(run: &Run) -> ExitCode {
-    let Ok(log) = Log::start(run.log_format) else { return ExitCode::FAILURE };
+    let log = match Log::start(run.log_format) {
+        Ok(log) => log,
+        Err(error) => {
+            return door::complain(&Failure::refused(format!("cannot log: {error}")));
+        }
+    };
     let loaded = match reload::load_to_run(&run.config) {
         Ok(loaded) => loaded,
         Err(error) => {

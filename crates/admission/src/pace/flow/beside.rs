@@ -105,11 +105,12 @@ impl Beside {
         }
     }
 
-    /// The replica says how many appliers it has.
+    /// Whether it has a single applier.
     pub(super) fn is_alone(&self) -> bool {
         self.appliers <= 1.0
     }
 
+    /// The replica says how many appliers it has.
     pub(super) fn there_are(&mut self, appliers: u32) {
         self.appliers = f64::from(appliers.max(1));
     }
