@@ -81,7 +81,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => listener.poll_accept(cx).map(|accepted| {
                 let (socket, peer) = accepted?;
-                Ok((Unregistered::Tcp(socket.into_std()?), Peer::Network(peer)))
+                Ok((Unregistered::Tcp(socket.into_std()?), Peer::at(peer)))
             }),
             Self::Unix(listener, _) => listener.poll_accept(cx).map(|accepted| {
                 let (socket, _) = accepted?;
@@ -100,7 +100,7 @@ impl Listener {
         match self {
             Self::Tcp(_) => {
                 let peer = peer.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-                Ok((Unregistered::Tcp(socket.into()), Peer::Network(peer)))
+                Ok((Unregistered::Tcp(socket.into()), Peer::at(peer)))
             }
             Self::Unix(..) => Ok((Unregistered::Unix(socket.into()), Peer::Local)),
         }

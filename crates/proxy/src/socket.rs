@@ -329,11 +329,20 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// The address that rules and claims look at. An IPv4 client of an IPv6 listener has its IPv4
-    /// address.
+    /// Who has connected from an address of the network. An IPv4 client of an IPv6 listener has its
+    /// IPv4 address, so that the log names it as rules do.
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        match address.ip().to_canonical() {
+            ip @ IpAddr::V4(_) => Self::Network((ip, address.port()).into()),
+            // As it is, with its scope.
+            IpAddr::V6(_) => Self::Network(address),
+        }
+    }
+
+    /// The address that rules and claims look at.
     pub(crate) fn ip(self) -> Option<IpAddr> {
         match self {
-            Self::Network(address) => Some(address.ip().to_canonical()),
+            Self::Network(address) => Some(address.ip()),
             Self::Local => None,
         }
     }

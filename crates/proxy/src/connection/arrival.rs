@@ -65,7 +65,7 @@ pub(super) async fn join(
     };
     let peer = match proxied {
         Proxied::Unknown => peer,
-        Proxied::Network { source, .. } => Peer::Network(source),
+        Proxied::Network { source, .. } => Peer::at(source),
         Proxied::Unix => Peer::Local,
     };
     if !registration.take_seat(network.connections_max) {

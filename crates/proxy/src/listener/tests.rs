@@ -1,3 +1,5 @@
+use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixListener as StdUnixListener;
 
 use super::*;
@@ -73,4 +75,28 @@ async fn a_socket_that_a_successor_has_is_not_removed() {
     drop(listener);
     assert!(path.exists());
     drop(other);
+}
+
+#[tokio::test]
+async fn an_ipv4_client_of_an_ipv6_listener_is_called_by_its_ipv4_address() {
+    let listen = Listen::Tcp("[::]:0".parse().expect("an address"));
+    let listener = Listener::bind(&listen, 0o777).expect("bound");
+    let Listen::Tcp(bound) = listener.listens_on().expect("an address") else {
+        panic!("it is of the network")
+    };
+    for host in ["127.0.0.1", "::1"] {
+        for at_once in [false, true] {
+            let address = SocketAddr::new(host.parse().expect("an address"), bound.port());
+            let client = std::net::TcpStream::connect(address).expect("connected");
+            let accepted = if at_once {
+                // Connected means that it is in the queue.
+                listener.accept_now()
+            } else {
+                poll_fn(|cx| listener.poll_accept(cx)).await
+            };
+            let (_, peer) = accepted.expect("accepted");
+            let called = client.local_addr().expect("an address").to_string();
+            assert_eq!(peer.to_string(), called);
+        }
+    }
 }
