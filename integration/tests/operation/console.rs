@@ -62,6 +62,7 @@ async fn who_is_on_call_sees_holds_lifts_and_is_told_when_sluice_is_gone() {
     its_countdown_runs(&browser).await;
     browser.keep("overview").await;
     the_keyboard_lifts_it(&browser, &sluice).await;
+    a_shown_name_holds_whom_it_is_of(&browser, &sluice).await;
     it_fits(&browser).await;
     everything_has_a_name_and_can_be_read(&browser).await;
     drop((load, held));
@@ -241,6 +242,52 @@ async fn the_keyboard_lifts_it(browser: &Browser, sluice: &SluiceProcess) {
     browser
         .until("it is gone", "!document.querySelector('#rules').innerText.includes('runtime:etl')")
         .await;
+}
+
+/// Counts show a name without its levels that are ids, so a rule for it as it is shown met nobody; and
+/// who calls itself `*` had everybody held.
+async fn a_shown_name_holds_whom_it_is_of(browser: &Browser, sluice: &SluiceProcess) {
+    let mut conn = connect(sluice, "app").await.unwrap();
+    for app in ["*", "d666bbfc_169e_11ef_b0b3_0a43f95f28a3:vcopier:online-ddl"] {
+        conn.query(&format!("SET @sluice_app = '{app}'")).await.unwrap();
+        assert!(conn.query(WRITE).await.unwrap().err().is_none());
+    }
+    let hold = |app: &str| {
+        format!(
+            "[...document.querySelectorAll('#apps button')]\
+             .find((one) => one.ariaLabel === 'Hold {app}')"
+        )
+    };
+    browser.until("the pattern is listed", &hold("*")).await;
+    browser.run(&format!("{}.click()", hold("*"))).await;
+    let said = "document.querySelector('dialog p').innerText";
+    browser.until("no rule is made", &format!("{said}.includes('it is a pattern')")).await;
+    browser.click("dialog button.primary").await;
+
+    let shown = hold("vcopier:online-ddl");
+    browser.until("the job is listed", &shown).await;
+    browser.run(&format!("{shown}.click()")).await;
+    let said = "document.querySelector('dialog .sentence')?.innerText";
+    let reach = "every app with the level online-ddl";
+    browser.until("whom it is about", &format!("{said}?.includes('{reach}')")).await;
+    let names = "return [...document.querySelector('dialog form').elements[1].options]\
+                 .map((option) => option.value).join()";
+    assert_eq!(browser.run(names).await, "online-ddl,vcopier,vcopier:online-ddl");
+    browser.write("dialog input[placeholder]", "the copy is in the way").await;
+    browser.click("dialog button.primary").await;
+    browser.until("it is made", "!document.querySelector('dialog').open").await;
+    let held = Pending::query(conn, WRITE);
+    wait_for_depth(sluice, "runtime:online-ddl", 1).await.unwrap();
+    // Its own page has that rule.
+    let link = "[...document.querySelectorAll('#held a')]\
+                .find((link) => link.innerText.endsWith(':vcopier:online-ddl'))";
+    browser.until("it is held", link).await;
+    browser.run(&format!("{link}.click()")).await;
+    let made = "document.querySelector('#own-rules')?.innerText.includes('runtime:online-ddl')";
+    browser.until("its rule", made).await;
+    browser.click(".crumb a").await;
+    browser.until("the cluster's page", "document.querySelector('#held td') !== null").await;
+    drop(held);
 }
 
 /// Nothing has to be moved sideways: on a phone, and at twice the zoom.

@@ -44,7 +44,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 18] = assets! {
+static ASSETS: [Asset; 19] = assets! {
     "app.css": STYLE,
     "controls.css": STYLE,
     "actions.js": SCRIPT,
@@ -56,6 +56,7 @@ static ASSETS: [Asset; 18] = assets! {
     "limits.js": SCRIPT,
     "listing.js": SCRIPT,
     "live.js": SCRIPT,
+    "names.js": SCRIPT,
     "plots.js": SCRIPT,
     "rules.js": SCRIPT,
     "table.js": SCRIPT,

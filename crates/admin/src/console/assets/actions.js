@@ -2,6 +2,7 @@
 
 import { button, el, show, text } from "./dom.js";
 import { live, now } from "./live.js";
+import { namesOf, reach } from "./names.js";
 import { clock, countdown } from "./words.js";
 
 let token = null;
@@ -133,17 +134,25 @@ const EFFECTS = {
 
 const SPANS = [["10m", "10 minutes", 600], ["1h", "1 hour", 3600], ["4h", "4 hours", 14400], ["12h", "12 hours", 43200], ["7d", "7 days", 604800]];
 
-/** Makes a rule about an app, after asking. */
-export function change(effect, app, clusterName = null) {
+/** Makes a rule about an app as it is shown, or about one that is written here, after asking. */
+export function change(effect, app = null, clusterName = null) {
   if (!isSignedIn()) {
     signIn(() => change(effect, app, clusterName));
+    return;
+  }
+  const names = app === null ? [] : namesOf(app);
+  if (app !== null && names.length === 0) {
+    const why = `${app || "(empty)"} is not a name that a rule can be made for here: it is a pattern, or is shown otherwise than it is. Name its user or a pattern: sluice hold, sluice throttle.`;
+    open("No rule for this name", el("p", {}, why), buttons(button("Close", close, { class: "primary" })));
     return;
   }
   const clusters = live.frame?.status.clusters.map((cluster) => cluster.cluster) ?? [];
   const pick = (options, value) => el("select", { onchange: () => tell() }, ...options.map(([key, label]) => el("option", { value: key, selected: key === value }, label)));
   const effectOf = pick(Object.entries(EFFECTS), effect);
   const where = pick([["", "every cluster"], ...clusters.map((name) => [name, name])], clusterName ?? "");
-  const name = el("input", { type: "text", value: app ?? "", required: true, autocomplete: "off", spellcheck: false, oninput: () => tell() });
+  const name = names.length > 0
+    ? pick(names.map((one) => [one, one]), names[0])
+    : el("input", { type: "text", required: true, autocomplete: "off", spellcheck: false, oninput: () => tell() });
   const ratio = el("input", { type: "number", min: "0", max: "1", step: "0.01", value: "0.9", required: true, oninput: () => tell() });
   const lasts = pick(SPANS, "1h");
   const reason = el("input", { type: "text", maxLength: 200, required: true, autocomplete: "off", placeholder: "what the next person on call should know" });
@@ -161,7 +170,8 @@ export function change(effect, app, clusterName = null) {
       throttle: `${Math.round(Number(ratio.value) * 100)} % of the checks of ${name.value || "…"} are refused ${on}`,
       exempt: `${name.value || "…"} passes every gate ${on}, whatever the lag`,
     }[effectOf.value];
-    text(sentence, `From now ${until}: ${does}.`);
+    const whom = names.length > 0 ? ` ${reach(name.value)}` : "";
+    text(sentence, `From now ${until}: ${does}.${whom}`);
     text(submit, { hold: "Hold it", throttle: "Throttle it", exempt: "Exempt it" }[effectOf.value]);
     submit.classList.toggle("danger", effectOf.value !== "exempt");
   };
@@ -185,7 +195,7 @@ export function change(effect, app, clusterName = null) {
   );
   open("Change what happens to an app", node);
   tell();
-  (app ? reason : name).focus();
+  (names.length === 1 ? reason : name).focus();
 }
 
 /** Lifts a runtime rule, after asking. */

@@ -116,7 +116,7 @@ export class ClusterPage {
       { key: "why", label: "Why", class: "wide", text: heldSentence },
       act,
     ], { key: (row) => `${row.app}\n${row.rule}`, empty: "Nobody is held up.", search: (row) => `${row.app} ${row.rule} ${row.reason}`, sort: ["waiting", "descending"] });
-    this.held.panel.tools.append(button("Hold an app …", () => actions.change("hold", "", name), { class: "quiet", id: "hold-any" }));
+    this.held.panel.tools.append(button("Hold an app …", () => actions.change("hold", null, name), { class: "quiet", id: "hold-any" }));
     this.starved = listing("Who is starved, and by whom", "starved", [
       app, rule,
       { key: "share", label: "Of the window", class: "number", text: (row) => `${(row.share * 100).toFixed(1)} %`, sort: (row) => row.share },

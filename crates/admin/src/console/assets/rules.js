@@ -4,6 +4,7 @@
 import * as actions from "./actions.js";
 import { attribute, button, panel, show, text } from "./dom.js";
 import { live, now } from "./live.js";
+import { namesOf } from "./names.js";
 import { Table } from "./table.js";
 import { countdown } from "./words.js";
 
@@ -76,7 +77,7 @@ export class Rules {
       if (!answer.ok) throw new Error(`status ${answer.status}`);
       const rules = (await answer.json()).rules;
       rules.forEach((rule, place) => { rule.place = place; });
-      this.rules = this.app ? rules.filter((rule) => rule.app === this.app) : rules;
+      this.rules = this.app ? rules.filter((rule) => namesOf(this.app).includes(rule.app)) : rules;
       this.revision = wanted;
       this.fault = "";
     } catch (error) {
