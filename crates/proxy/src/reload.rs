@@ -10,7 +10,7 @@
 //! Only a regular file is read, and for five seconds at most: a FIFO, or a filesystem that hangs, is a
 //! fault like others, and one thread waits for it.
 //!
-//! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
+//! Content decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
 //! that half of a file being saved is seldom looked at, and not while the watch shows, before or behind
 //! the readings, that somebody has begun to write it and has not closed it, for five seconds at most. A file with faults changes
 //! nothing: what is in force stays, the faults are logged with their lines,

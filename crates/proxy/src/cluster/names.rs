@@ -5,10 +5,10 @@ use std::hash::Hash;
 
 use admission::{AppKey, Controller, IdentityKey};
 
-/// WatchedNames of each kind: twice what the watch can know of, so that room is rarely made.
+/// Names of each kind: twice what the watch can know of, so that room is rarely made.
 const NAMES_MAX: usize = 2 * admission::IDENTITIES_MAX;
 
-/// WatchedNames by key, as clients said them.
+/// Names by key, as clients said them.
 #[derive(Debug, Default)]
 pub(super) struct WatchedNames {
     identities: HashMap<IdentityKey, Box<[u8]>>,

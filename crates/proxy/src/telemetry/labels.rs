@@ -153,7 +153,7 @@ impl LabelSet {
     }
 }
 
-/// LabelNames that clients choose, as label values: the first so many as they are, the rest as
+/// Names that clients choose, as label values: the first so many as they are, the rest as
 /// `other`.
 #[derive(Debug)]
 pub(super) struct LabelNames {
@@ -167,7 +167,7 @@ impl LabelNames {
         Self { max: AtomicUsize::new(max), known: Mutex::default(), other: OTHER.into() }
     }
 
-    /// A new bound. LabelNames that have a label keep it, also beyond a lower bound.
+    /// A new bound. Names that have a label keep it, also beyond a lower bound.
     pub(super) fn set_max(&self, max: usize) {
         self.max.store(max, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! PreparedStatements statements, as far as admission needs them: class and identity of the text they came
+//! Prepared statements, as far as admission needs them: class and identity of the text they came
 //! from, and the state that a refused execution would lose.
 
 use std::collections::{BTreeMap, HashMap};
