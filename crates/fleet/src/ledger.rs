@@ -228,9 +228,6 @@ impl Ledger {
                     entry.lost = Some(0);
                 }
             }
-        }
-        if counter.is_some() {
-            let there: HashSet<&str> = rows.iter().map(|row| &*row.name).collect();
             self.told.retain(|name, _| there.contains(&**name));
         }
         let mut changed: usize = 0;
