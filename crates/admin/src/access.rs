@@ -167,7 +167,6 @@ impl Access {
     ///
     /// # Errors
     /// When nobody's who may, or GET changes nothing here.
-    #[allow(dead_code, reason = "for the routes of dialects, which have a place of their own")]
     pub(crate) fn legacy_author(&self, request: &Parts) -> Result<Author, Refusal> {
         self.decide(request, Way::Legacy).inspect_err(|_| self.count())
     }
