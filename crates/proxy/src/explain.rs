@@ -245,7 +245,7 @@ impl Explainer {
         // The semaphore is never closed.
         let place = self.places.acquire().await;
         // What its like has met while it waited it would meet as well.
-        if self.cache.lock().unknown_since(subject, since).is_some() {
+        if self.cache.lock().shares_unknown(subject, since, Instant::now()) {
             return;
         }
         let asked = ask(&self.pool, policy, subject).await;
@@ -291,5 +291,36 @@ impl Drop for Pending {
     fn drop(&mut self) {
         self.explainer.pending.lock().remove(&self.of_text);
         self.explainer.answered.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever waited for a place was not told what one like it had met, and waited on for an answer that
+    /// nobody asked for.
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_place_is_told_what_its_like_has_met() {
+        let file = "version: 1\nclusters: { a: { listen: 127.0.0.1:1, primary: db:1 } }\n";
+        let policy = policy::load(file).unwrap().clusters[0].clone();
+        let explainer = Explainer::new("a".into(), &Arc::default());
+        let subject = |id| {
+            let text = format!("SELECT * FROM a.t WHERE id < {id}");
+            Subject::of(text.as_bytes(), None, Server::Unknown, 9).unwrap()
+        };
+        let others = u32::try_from(EXPLAINS_MAX).unwrap();
+        let places = explainer.places.acquire_many(others).await.unwrap();
+        let since = Instant::now();
+        let foresee = explainer.foresee(&policy, subject(1), Duration::from_secs(2));
+        let meet = async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let mut cache = explainer.cache.lock();
+            cache.note(&policy.primary, &subject(2), Err(Foreseen::Denied), Instant::now());
+            drop(places);
+        };
+        let (foreseen, ()) = tokio::join!(foresee, meet);
+        assert_eq!(foreseen, Foreseen::Denied);
+        assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     }
 }

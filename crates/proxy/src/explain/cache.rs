@@ -135,10 +135,18 @@ impl Cache {
         Some(Foreseen::Cached(rows))
     }
 
-    /// Why nothing is known of its like, if another one has found that since then.
-    pub(super) fn unknown_since(&self, subject: &Subject, since: Instant) -> Option<Foreseen> {
-        let unknown = self.entries.get(&subject.of_like)?.unknown?;
-        (unknown.at >= since).then_some(unknown.why)
+    /// Whether another one has found since then that nothing is to be known of its like: that is said
+    /// of this text as well then.
+    pub(super) fn shares_unknown(
+        &mut self,
+        subject: &Subject,
+        since: Instant,
+        at: Instant,
+    ) -> bool {
+        let of_like = self.entries.get(&subject.of_like).and_then(|entry| entry.unknown);
+        let Some(unknown) = of_like.filter(|unknown| unknown.at >= since) else { return false };
+        self.entry(subject.of_text).note_unknown(unknown.why, at);
+        true
     }
 
     pub(super) fn note(
@@ -263,8 +271,10 @@ mod tests {
         let of_text = subject(1, 100).of_text;
         assert_eq!(cache.said(of_text, now), Some(Foreseen::NotExplained));
         assert_eq!(cache.said(of_text, at), None);
-        assert_eq!(cache.unknown_since(&subject(3, 100), at), None);
-        assert_eq!(cache.unknown_since(&subject(3, 100), now), Some(Foreseen::NotExplained));
+        assert!(!cache.shares_unknown(&subject(3, 100), at, at));
+        assert_eq!(cache.said(subject(3, 100).of_text, now), None);
+        assert!(cache.shares_unknown(&subject(3, 100), now, at));
+        assert_eq!(cache.said(subject(3, 100).of_text, at), Some(Foreseen::NotExplained));
     }
 
     /// A lock that one EXPLAIN met had the guard let pass all of its digest for a minute.
