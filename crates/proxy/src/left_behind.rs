@@ -26,6 +26,7 @@
 mod asking;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -66,7 +67,8 @@ const KEPT_MAX: Duration = Duration::from_secs(3_600);
 const IDLE_MIN: Duration = Duration::from_secs(5);
 
 /// Statements on the list. There are no more of them than budgets have places, but for those who
-/// may not wait; of more than this the places are free at once.
+/// may not wait; of more than this the places are free at once. Connections are on it besides, each
+/// once.
 const STATEMENTS_MAX: usize = 4_096;
 
 /// The statements of one cluster whose connections have ended before their answers.
@@ -174,8 +176,8 @@ impl Default for LeftBehind {
 impl LeftBehind {
     /// The connection of a statement has ended that holds this.
     pub(crate) fn add(&self, budget: BudgetGuard, session: LostSession) {
-        self.now.fetch_add(1, Ordering::Relaxed);
-        if !self.list(Claim::Budget { taken: budget }, session) {
+        let before = self.now.fetch_add(1, Ordering::Relaxed);
+        if before >= STATEMENTS_MAX || !self.list(Claim::Budget { taken: budget }, session) {
             self.end(Fate::Unknown);
         }
     }
@@ -233,9 +235,7 @@ impl Cluster {
             while let Ok(statement) = came.try_recv() {
                 left.push(statement);
             }
-            for statement in left.iter_mut().filter(|statement| !statement.located) {
-                statement.locate().await;
-            }
+            locate(&mut left, only_address).await;
             left.retain(|statement| !statement.claim.is_given_up());
             self.ask_servers(&mut left, &mut links).await;
             self.give_back(&mut left);
@@ -330,14 +330,6 @@ impl Statement {
             (IsAt::No, Claim::Connection(_)) => {}
         }
     }
-
-    /// Finds the server again where its socket does not say, by the only address that it has.
-    async fn locate(&mut self) {
-        self.located = true;
-        if self.session.remote.is_none() {
-            self.session.remote = only_address(&self.session.birth.address).await;
-        }
-    }
 }
 
 impl Claim {
@@ -372,6 +364,23 @@ impl LostSession {
         let clocks = age.checked_div(CLOCKS_APART).unwrap_or_default();
         let up_at_most = uptime.saturating_add(UPTIME_ERROR);
         age > up_at_most.saturating_add(clocks)
+    }
+}
+
+/// Finds servers again where their sockets do not say, by the only address that each has. One that
+/// hundreds have lost at once is looked up once: nobody's place is free meanwhile.
+async fn locate(left: &mut [Statement], address: impl AsyncFn(&str) -> Option<Remote>) {
+    let mut found: HashMap<Arc<str>, Option<Remote>> = HashMap::new();
+    for statement in left.iter_mut().filter(|statement| !statement.located) {
+        statement.located = true;
+        let Statement { session: LostSession { remote: remote @ None, birth, .. }, .. } = statement
+        else {
+            continue;
+        };
+        if !found.contains_key(&birth.address) {
+            found.insert(birth.address.clone(), address(&birth.address).await);
+        }
+        *remote = found.get(&birth.address).cloned().flatten();
     }
 }
 

@@ -133,3 +133,59 @@ async fn what_is_there_for_ever_is_given_up_after_an_hour() {
     watched.note(7, &shown(&[(7, false)], true), Instant::now());
     assert_eq!(watched.fate(since, Instant::now()), Some(Fate::Expired));
 }
+
+/// The list grew as long as servers showed what stood on it: no more than this fitted into the channel
+/// to it.
+#[tokio::test(start_paused = true)]
+async fn of_more_statements_than_the_list_has_room_for_the_places_are_free_at_once() {
+    let file = "version: 1\nclusters: { a: { listen: 127.0.0.1:1, primary: \"unix:/none\" } }\n";
+    let policy = policy::load(file).unwrap().clusters[0].clone();
+    let cluster = Cluster::new(policy, crate::clock::Clock::start(), 7);
+    let watching = cluster.clone();
+    let watch = tokio::spawn(async move { watching.watch_left_behind().await });
+    let birth = Birth { address: "unix:/none".into(), ..birth() };
+    let lost = LostSession { remote: None, connection_id: 7, birth };
+    for _ in 0..4 {
+        for _ in 0..STATEMENTS_MAX / 2 {
+            let asks = (None, admission::AppKey(7));
+            let guard = cluster.count_for_budgets(&admission::BudgetSet::default(), asks);
+            cluster.left_behind.add(guard, lost.clone());
+        }
+        tokio::time::sleep(2 * POLL).await;
+    }
+    assert_eq!(cluster.left_behind.len(), STATEMENTS_MAX);
+    let unknown = cluster.left_behind.over().find(|(fate, _)| *fate == Fate::Unknown);
+    let as_many = u64::try_from(STATEMENTS_MAX).unwrap();
+    assert_eq!(unknown, Some((Fate::Unknown, as_many)));
+    watch.abort();
+}
+
+/// Each waited for the names behind those before it: with a name server that does not answer, the last of
+/// fifteen kept its place twice as long as nobody had heard of it.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_many_have_lost_is_looked_up_once() {
+    let of = |address: &str| Statement {
+        claim: Claim::Connection(oneshot::channel().0),
+        session: LostSession {
+            remote: None,
+            connection_id: 7,
+            birth: Birth { address: address.into(), ..birth() },
+        },
+        is_at: IsAt::Unknown,
+        located: false,
+        since: Instant::now(),
+        watched: Watched::new(Instant::now(), IDLE_MIN),
+    };
+    let mut left: Vec<Statement> = (0..50).map(|_| of("db:1")).chain([of("other:1")]).collect();
+    let since = Instant::now();
+    let there = |name: &str| Remote::Unix(name.to_owned());
+    let find = async |name: &str| {
+        tokio::time::sleep(ANSWER_TIMEOUT).await;
+        (name == "db:1").then(|| there(name))
+    };
+    locate(&mut left, find).await;
+    assert_eq!(since.elapsed(), 2 * ANSWER_TIMEOUT);
+    let other = left.pop().unwrap();
+    assert!(left.iter().all(|it| it.located && it.session.remote == Some(there("db:1"))));
+    assert!(other.located && other.session.remote.is_none());
+}
