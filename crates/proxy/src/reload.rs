@@ -8,36 +8,38 @@
 //! compared every half second besides.
 //!
 //! Only a regular file is read, and for five seconds at most: a FIFO, or a filesystem that hangs, is a
-//! fault like others, and one thread waits for it.
+//! fault like others, and one thread waits for it. So is a file that the content names, a secret or a
+//! certificate, which does not answer; and where one hangs that is read when an edit is put in force,
+//! that holds up edits and nothing else.
 //!
 //! Content decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
 //! that half of a file being saved is seldom looked at, and not while the watch shows, before or behind
 //! the readings, that somebody has begun to write it and has not closed it, for five seconds at most. A file with faults changes
 //! nothing: what is in force stays, the faults are logged with their lines,
-//! `sluice_config_last_reload_successful` is 0, and the next save is a new chance. Reading and
-//! checking run on a thread of their own, so that 10,000 rules hold nobody up.
+//! `sluice_config_last_reload_successful` is 0, and the next save is a new chance. Reading, checking and
+//! applying run on a thread of their own, so that 10,000 rules hold nobody up.
 //!
 //! What is in force is not always the file: keys that cannot change live stay what they were, and
 //! all else of the same save applies ([`policy::edit`]). The next save is held against what is in
 //! force, so an edit that is taken back waits for nothing any more.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+mod content;
+mod watching;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use policy::{Change, Config, Edit, Fault, FixedKey, UnixTime};
-use rustix::fs::{Mode, OFlags};
+use policy::{Change, Config, Edit, Fault, FixedKey};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use self::content::{FileContent, Secrets};
 use self::watching::{Watch, Writing};
-use crate::secret;
 use crate::telemetry::{Reload, Telemetry};
-use crate::tls::FileFaults;
 
 /// How often the content is compared whatever the watch says. With the settling it stays below the
 /// second within which a change has to be in force.
@@ -51,6 +53,12 @@ const SETTLE_READINGS_MAX: usize = 10;
 
 /// A reading that takes longer is a fault; a network's filesystem answers by then, or hangs.
 const READING_MAX: Duration = Duration::from_secs(5);
+
+/// A check that takes longer waits for a file that the content names.
+const CHECKING_MAX: Duration = Duration::from_secs(30);
+
+/// Checks that wait so, beside which no further one is begun.
+const HUNG_MAX: usize = 4;
 
 /// Lines that one reload may log: more is not read.
 const LOGGED_LINES_MAX: usize = 50;
@@ -155,7 +163,8 @@ impl ConfigWatcher {
             writing,
             watch: Arc::new(Mutex::new(watch)),
             reading: None,
-            apply,
+            hung: Vec::new(),
+            apply: Some(apply),
         };
         let now = Arc::new(Notify::new());
         let task = tokio::spawn(reloader.run(now.clone(), changed));
@@ -187,7 +196,10 @@ struct Reloader<A> {
     watch: Arc<Mutex<Watch>>,
     /// One that goes on; there is no second one beside it.
     reading: Option<JoinHandle<FileContent>>,
-    apply: A,
+    /// Checks that wait for a file.
+    hung: Vec<JoinHandle<Result<Loaded, LoadError>>>,
+    /// `None` while it is at it.
+    apply: Option<A>,
 }
 
 /// Why the file is looked at.
@@ -199,7 +211,7 @@ enum Prompt {
     Request,
 }
 
-impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
+impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader<A> {
     async fn run(mut self, now: Arc<Notify>, changed: Arc<Notify>) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -236,14 +248,26 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
             tracing::info!(file = %self.path.display(), "the configuration in force, unchanged");
             return;
         }
-        let before = self.in_force.config.clone();
-        let parsed =
-            tokio::task::spawn_blocking(move || content.load(Some(&before), Secrets::Here)).await;
-        match parsed {
-            Ok(Ok(loaded)) => self.take(loaded),
-            Ok(Err(error)) => self.complain(&error),
-            Err(error) => tracing::error!(%error, "the configuration could not be checked"),
+        match self.check(content).await {
+            Ok(loaded) => self.take(loaded).await,
+            Err(error) => self.complain(&error),
         }
+    }
+
+    async fn check(&mut self, content: FileContent) -> Result<Loaded, LoadError> {
+        self.hung.retain(|checking| !checking.is_finished());
+        if self.hung.len() < HUNG_MAX {
+            let before = self.in_force.config.clone();
+            let load = move || content.load(Some(&before), Secrets::Here);
+            let mut checking = tokio::task::spawn_blocking(load);
+            match tokio::time::timeout(CHECKING_MAX, &mut checking).await {
+                Ok(Ok(checked)) => return checked,
+                Ok(Err(error)) => return Err(LoadError::Unreadable(io::Error::other(error))),
+                Err(_) => self.hung.push(checking),
+            }
+        }
+        let why = "a file that it names, of a secret or a certificate, does not answer";
+        Err(LoadError::Unreadable(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 
     /// The file's content once it holds still. None: this process is ending.
@@ -280,13 +304,13 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
         }
     }
 
-    fn take(&mut self, loaded: Loaded) {
+    async fn take(&mut self, loaded: Loaded) {
         let Loaded { config, content, warnings, outlived } = loaded;
         let edit = policy::edit(&self.in_force.config, Arc::unwrap_or_clone(config));
         let Edit { config, changes, fixed } = edit;
         let before = self.in_force.content.text();
         let config = Arc::new(config);
-        if let Err(NotApplied(why)) = (self.apply)(&config) {
+        if let Err(NotApplied(why)) = self.put_in_force(config.clone()).await {
             self.telemetry.reload(Reload::Failed, unix_seconds());
             let file = self.path.display();
             tracing::error!(%file, %why, "the configuration cannot be applied; nothing is changed");
@@ -300,6 +324,28 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
         self.log(&changes, waited);
         let after = self.in_force.content.text();
         self.telemetry.edits.note(&self.path, before, after, &changes);
+    }
+
+    /// On another thread: whoever applies may read files, and traffic must not wait for those.
+    async fn put_in_force(&mut self, config: Arc<Config>) -> Result<(), NotApplied> {
+        let apply = self.apply.take();
+        let mut apply = apply.ok_or_else(|| NotApplied("an edit before has failed".to_owned()))?;
+        let mut applying = tokio::task::spawn_blocking(move || (apply(&config), apply));
+        let applied = match tokio::time::timeout(READING_MAX, &mut applying).await {
+            Ok(applied) => applied,
+            Err(_) => {
+                self.telemetry.reload(Reload::Failed, unix_seconds());
+                tracing::error!(
+                    file = %self.path.display(),
+                    "the configuration is not in force yet: a file that it names, of a secret or a \
+                     certificate, does not answer"
+                );
+                applying.await
+            }
+        };
+        let (applied, apply) = applied.map_err(|error| NotApplied(error.to_string()))?;
+        self.apply = Some(apply);
+        applied
     }
 
     /// Says what has come of an edit.
@@ -355,114 +401,9 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
     }
 }
 
-/// Where the secrets are that a file names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Secrets {
-    /// They have to be where it says.
-    Here,
-    /// Whoever runs it has them.
-    Elsewhere,
-}
-
-/// What a reading of the file gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum FileContent {
-    Bytes(Arc<[u8]>),
-    /// With the system's number, which says more to people.
-    Unreadable(io::ErrorKind, Option<i32>),
-    /// A FIFO, a device: who reads it may wait for ever.
-    NotRegular,
-}
-
-impl FileContent {
-    fn text(&self) -> Arc<str> {
-        match self {
-            Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
-            Self::Unreadable(..) | Self::NotRegular => "".into(),
-        }
-    }
-
-    fn read(path: &Path) -> Self {
-        std::fs::read(path).map_or_else(Self::unreadable, |bytes| Self::Bytes(bytes.into()))
-    }
-
-    /// Reads it without waiting for anybody who might write.
-    fn read_regular(path: &Path) -> Self {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
-        let read = opened.map(File::from).and_then(|mut file| {
-            let kind = file.metadata()?.file_type();
-            // Reading says of a directory what it is.
-            if !kind.is_file() && !kind.is_dir() {
-                return Ok(Self::NotRegular);
-            }
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            Ok(Self::Bytes(bytes.into()))
-        });
-        read.unwrap_or_else(Self::unreadable)
-    }
-
-    fn unreadable(error: io::Error) -> Self {
-        Self::Unreadable(error.kind(), error.raw_os_error())
-    }
-
-    /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
-    /// reason to refuse everything else: connections go on with what they said before.
-    fn load(self, in_force: Option<&Config>, secrets: Secrets) -> Result<Loaded, LoadError> {
-        let text = match &self {
-            Self::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|error| {
-                LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
-            })?,
-            Self::Unreadable(kind, number) => {
-                let error = number.map_or_else(|| (*kind).into(), io::Error::from_raw_os_error);
-                return Err(LoadError::Unreadable(error));
-            }
-            Self::NotRegular => {
-                return Err(LoadError::Unreadable(io::Error::other("it is not a regular file")));
-            }
-        };
-        // Whatever else is wrong: all faults at once.
-        let named = policy::named_by(text);
-        let mut missing = match secrets {
-            Secrets::Here => secret::faults(&named.secrets, in_force),
-            Secrets::Elsewhere => Vec::new(),
-        };
-        let FileFaults { fatal, outlived } = FileFaults::of(&named, in_force);
-        missing.extend(fatal);
-        let loaded = policy::load_with_warnings(text, unix_time());
-        let (config, warnings) = match loaded {
-            Ok(loaded) if missing.is_empty() => loaded,
-            Ok(_) => return Err(LoadError::Faults(by_line(missing))),
-            Err(mut faults) => {
-                // What is nothing that could be there has been told.
-                let is_told = |it: &Fault| {
-                    faults.iter().any(|told| (told.line, &told.path) == (it.line, &it.path))
-                };
-                missing.retain(|fault| !is_told(fault));
-                faults.extend(missing);
-                return Err(LoadError::Faults(by_line(faults)));
-            }
-        };
-        Ok(Loaded { config: Arc::new(config), content: self, warnings, outlived })
-    }
-}
-
-fn by_line(mut faults: Vec<Fault>) -> Vec<Fault> {
-    faults.sort_by_key(|fault| fault.line);
-    faults
-}
-
-fn unix_time() -> UnixTime {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    UnixTime(i64::try_from(now).unwrap_or(i64::MAX))
-}
-
 fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
-
-mod watching;
 
 #[cfg(test)]
 mod tests;

@@ -81,6 +81,16 @@ impl Watched {
         assert_eq!(self.next().await, rule);
     }
 
+    /// It is said to be in force when that is done.
+    async fn is_said_to_be_in_force(&self) {
+        let said = async {
+            while !self.telemetry.config_is_valid() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(2), said).await.expect("said in time");
+    }
+
     async fn nothing_happens(&mut self) {
         let next = tokio::time::timeout(POLL_INTERVAL * 2, self.applied.recv()).await;
         assert!(next.is_err(), "applied {next:?}");
@@ -165,7 +175,7 @@ async fn a_broken_file_changes_nothing_and_the_next_good_one_is_applied() {
     assert!(!watched.telemetry.config_is_valid());
     fs::write(&path, text("third")).unwrap();
     assert_eq!(watched.next().await, "third");
-    assert!(watched.telemetry.config_is_valid());
+    watched.is_said_to_be_in_force().await;
 }
 
 #[tokio::test]
@@ -274,7 +284,11 @@ async fn what_is_begun_behind_the_look_at_the_watch_is_not_taken() {
 fn reloader(
     path: &Path,
     loaded: Loaded,
-) -> Reloader<impl FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> {
+) -> Reloader<impl FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> {
+    reloader_with(path, loaded, |_: &Arc<Config>| Ok(()))
+}
+
+fn reloader_with<A>(path: &Path, loaded: Loaded, apply: A) -> Reloader<A> {
     let watch = Watch::new(path.into(), Arc::default(), Arc::default());
     Reloader {
         path: path.into(),
@@ -284,7 +298,8 @@ fn reloader(
         writing: Arc::default(),
         watch: Arc::new(Mutex::new(watch)),
         reading: None,
-        apply: |_: &Arc<Config>| Ok(()),
+        hung: Vec::new(),
+        apply: Some(apply),
     }
 }
 
@@ -327,6 +342,78 @@ async fn a_reading_that_hangs_is_a_fault_until_it_has_ended() {
     end.send(loaded.content).unwrap();
     reloader.look(Prompt::Change).await;
     assert!(telemetry.config_is_valid());
+}
+
+/// Whoever applies has files of tokens read: one that hung stopped the thread that accepts and keeps the
+/// clusters' timers.
+#[tokio::test(start_paused = true)]
+async fn what_hangs_while_an_edit_is_put_in_force_holds_up_nothing_else() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let loaded = load(&path).unwrap();
+    let (end, ended) = std::sync::mpsc::channel();
+    let apply = move |_: &Arc<Config>| {
+        ended.recv_timeout(Duration::from_secs(10)).expect("others go on");
+        Ok(())
+    };
+    let mut reloader = reloader_with(&path, loaded.clone(), apply);
+    let telemetry = reloader.telemetry.clone();
+    telemetry.reload(Reload::Applied, 0.0);
+    fs::write(&path, text("second")).unwrap();
+    let edited = load(&path).unwrap();
+    let others = async {
+        while telemetry.config_is_valid() {
+            tokio::time::advance(READING_MAX).await;
+        }
+        end.send(()).unwrap();
+    };
+    tokio::join!(reloader.take(edited), others);
+    assert!(telemetry.config_is_valid(), "it is in force in the end");
+    assert!(reloader.in_force.content != loaded.content);
+}
+
+/// A FIFO to which nothing is written. Whoever reads of it sees its end when this is dropped, and nobody
+/// finds it any more: the runtime would wait for that thread.
+struct Fifo {
+    path: PathBuf,
+    _writer: fs::File,
+}
+
+impl Fifo {
+    fn new(path: PathBuf) -> Self {
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let writer = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        Self { path, _writer: writer }
+    }
+}
+
+impl Drop for Fifo {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+/// The reader of a file that an edit names waited for ever, and no later edit was seen.
+#[tokio::test(start_paused = true)]
+async fn a_file_that_an_edit_names_and_that_hangs_is_a_fault_and_the_next_edit_is_read() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut reloader = reloader(&path, load(&path).unwrap());
+    let fifo = Fifo::new(folder.file("password"));
+    let probe = format!("    probe: {{ user: a, password_file: {} }}\nrules:", fifo.path.display());
+    let content = |text: &str| FileContent::Bytes(text.as_bytes().into());
+    let hangs = content(&text("second").replace("rules:", &probe));
+    let good = content(&text("third"));
+    for _ in 0..HUNG_MAX {
+        assert!(reloader.check(good.clone()).await.is_ok());
+        let passing = tokio::time::advance(CHECKING_MAX + Duration::from_secs(1));
+        let (checked, ()) = tokio::join!(reloader.check(hangs.clone()), passing);
+        let lines = checked.unwrap_err().lines(&path);
+        assert!(lines[0].ends_with("does not answer"), "{lines:?}");
+    }
+    assert!(reloader.check(good).await.is_err(), "no more threads than these wait");
 }
 
 #[test]
