@@ -107,6 +107,6 @@ impl<'m> Labels<'m> {
     clippy::as_conversions,
     reason = "counters are whole, not negative, and `as` saturates"
 )]
-fn whole(counter: f64) -> u64 {
+pub(super) fn whole(counter: f64) -> u64 {
     counter as u64
 }

@@ -9,6 +9,7 @@ use policy::{Config, RuntimeChange};
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 
 use super::Telemetry;
+use super::apps::whole;
 use crate::cluster::Cluster;
 
 /// How long the series of a rule stay after it has left the file: scrapers come by several times
@@ -55,6 +56,15 @@ impl Telemetry {
     /// These runtime rules of a cluster stand now, or do not any more: exports when they end, and
     /// lets go of those that are gone.
     pub fn handle_runtime_changes(&self, cluster: &Cluster, changes: &[RuntimeChange]) {
+        self.follow_runtime_changes(cluster, changes, Instant::now());
+    }
+
+    pub(super) fn follow_runtime_changes(
+        &self,
+        cluster: &Cluster,
+        changes: &[RuntimeChange],
+        now: Instant,
+    ) {
         let count = i64::try_from(cluster.policy().rules.made_at_runtime()).unwrap_or(i64::MAX);
         self.families.runtime_rules.with_label_values(&[&*cluster.name]).set(count);
         let mut known = self.rules.lock();
@@ -81,7 +91,10 @@ impl Telemetry {
                 known.runtime.remove(name);
             }
         }
-        self.follow_rules(&mut known, names.iter(), Instant::now());
+        self.follow_rules(&mut known, names.iter(), now);
+        drop(known);
+        // There may be nobody who scrapes.
+        self.retire_rules(now);
     }
 
     /// The table of runtime rules on this cluster's primary was read, or could not be.
@@ -99,10 +112,8 @@ impl Telemetry {
         let mut hits = HashMap::new();
         for family in self.families.rule_hits.collect() {
             for metric in family.get_metric() {
-                let rule = metric.get_label().first().map(|label| label.value().to_owned());
-                if let Some(rule) = rule {
-                    let count = self.families.rule_hits.with_label_values(&[&rule]).get();
-                    hits.insert(rule, count);
+                if let Some(rule) = metric.get_label().first() {
+                    hits.insert(rule.value().to_owned(), whole(metric.get_counter().get_value()));
                 }
             }
         }

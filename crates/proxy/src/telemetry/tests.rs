@@ -198,6 +198,34 @@ fn rules_show_when_they_expire_and_their_series_go_some_time_after_them() {
     assert_eq!(value(&telemetry.gather(&[]), hits), 1.0);
 }
 
+/// Only a scrape let go of them: a throttle for each migration, named by its UUID, left a series for ever.
+#[test]
+fn series_of_runtime_rules_go_also_where_nobody_scrapes() {
+    let telemetry = telemetry(200);
+    let config = config("  - { name: held, permanent: true }\n");
+    let cluster = Cluster::new(config.clusters[0].clone(), Clock::start(), 7);
+    let begun = Instant::now();
+    for minute in 0..100 {
+        let spec = policy::RuntimeSpec {
+            name: format!("runtime:job-{minute}"),
+            app: Some(format!("job-{minute}")),
+            user: None,
+            classes: Vec::new(),
+            effect: policy::RuntimeEffect::Hold,
+            reason: String::new(),
+            made_at_ms: 0,
+        };
+        let ends = policy::UnixTime(4_070_908_800);
+        let rule = policy::RuntimeRule::new(spec, "ann".into(), ends).unwrap();
+        let gone = policy::RuntimeChange::Gone(rule.name().clone());
+        let at = begun + Duration::from_secs(60 * minute);
+        for change in [policy::RuntimeChange::Stands(rule), gone] {
+            telemetry.follow_runtime_changes(&cluster, &[change], at);
+        }
+    }
+    assert_eq!(telemetry.rule_hits().len(), 15, "those of a quarter of an hour");
+}
+
 #[test]
 fn a_scrape_tells_signals_queue_pace_and_checks_of_a_cluster() {
     let telemetry = telemetry(200);
