@@ -351,6 +351,7 @@ impl Connection {
                     return Ok(());
                 }
                 Woken::Told(Control::Kill) => {
+                    drop(place);
                     self.admission.decision = StatementDecision::ClientGone;
                     self.count_asked(&asked);
                     return self.leave(&errors::interrupted()).await;

@@ -193,7 +193,8 @@ impl Connection {
     /// The client's last answer, if its state allows one.
     pub(super) async fn leave(&mut self, answer: &Answer) -> Result<(), Ended> {
         if self.session.handle_told_to_leave(self.client.bytes(), answer) {
-            drop(self.client.write(self.session.outbox()).await);
+            let write = self.client.write(self.session.outbox());
+            drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, write).await);
         }
         Err(Ended::Told)
     }

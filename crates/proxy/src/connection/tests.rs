@@ -131,6 +131,22 @@ async fn kill_ends_the_wait_and_the_session() {
     stage.ends_unasked().await;
 }
 
+/// The last words waited for room as long as the client read nothing: the connection stayed, and so did
+/// its place in line.
+#[tokio::test(start_paused = true)]
+async fn kill_ends_the_wait_of_a_client_that_reads_nothing() {
+    let parts = Parts::new(HELD);
+    let unread = parts.connection.client.register_anew().unwrap();
+    let mut stage = Stage::of(parts);
+    log_in(&mut stage.client, &mut stage.server).await;
+    while unread.try_write(&[0; 4096]).is_ok() {}
+    stage.asks(INSERT).await;
+    stage.until_waiting(1).await;
+    stage.cluster.registry.tell(CONNECTION_ID, Control::Kill);
+    let ended = tokio::time::timeout(Duration::from_secs(10), stage.ends());
+    ended.await.expect("it does not wait for its client");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ends_the_session_ends_the_wait() {
     let mut stage = Stage::logged_in(HELD).await;

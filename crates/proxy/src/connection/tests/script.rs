@@ -60,7 +60,11 @@ pub(super) fn policy(rules: &str) -> Arc<ClusterPolicy> {
 impl Parts {
     pub(super) fn new(rules: &str) -> Self {
         let cluster = Cluster::new(policy(rules), Clock::start(), 7);
-        let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+        Self::of(cluster, Telemetry::new(TelemetryConfig { max_apps: 10 }))
+    }
+
+    /// Of one more connection of a cluster.
+    pub(super) fn of(cluster: Arc<Cluster>, telemetry: Arc<Telemetry>) -> Self {
         let (client, accepted) = UnixStream::pair().unwrap();
         let (server, connected) = UnixStream::pair().unwrap();
         let (registration, control) = cluster.registry.enter();
@@ -84,7 +88,11 @@ impl Parts {
 impl Stage {
     /// Before anybody has said anything.
     pub(super) fn new(rules: &str) -> Self {
-        let Parts { client, server, connection, deadlines, counted, control } = Parts::new(rules);
+        Self::of(Parts::new(rules))
+    }
+
+    pub(super) fn of(parts: Parts) -> Self {
+        let Parts { client, server, connection, deadlines, counted, control } = parts;
         let Shared { cluster, telemetry, .. } = connection.shared.clone();
         let driver = tokio::spawn(cluster.clone().drive());
         let task = tokio::spawn(async move {
