@@ -36,7 +36,6 @@ use wire::capability::Capabilities;
 use self::held::QueuedName;
 use self::names::WatchedNames;
 use self::rule_clock::{RuleClock, RuleTime};
-use self::telling::TurnedAway;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
@@ -66,6 +65,7 @@ pub use self::refused::{KEPT as REFUSED_KEPT, Refused, RefusedBy};
 pub use self::shares::AppReceived;
 pub use self::starvation::{PassedApp, StarvedIdentity};
 pub(crate) use self::taking_over::Neighbours;
+pub(crate) use self::telling::TurnedAway;
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {

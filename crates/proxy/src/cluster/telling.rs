@@ -74,6 +74,12 @@ pub(crate) struct TurnedAway {
     pub(crate) no_header: Mutex<Repeated>,
     /// It says for whom it is, and nobody trusts it.
     pub(crate) strange_header: Mutex<Repeated>,
+    /// Its client does not speak TLS as agreed.
+    pub(crate) client_tls: Mutex<Repeated>,
+    /// Its server does not.
+    pub(crate) backend_tls: Mutex<Repeated>,
+    /// Its client, or its server, does not go on with the login.
+    pub(crate) silent: Mutex<Repeated>,
     /// Sluice itself has refused its login.
     pub(crate) login: Mutex<Repeated>,
     /// It has lost its server.
@@ -87,6 +93,9 @@ impl TurnedAway {
             unreached: none(),
             no_header: none(),
             strange_header: none(),
+            client_tls: none(),
+            backend_tls: none(),
+            silent: none(),
             login: none(),
             backend: none(),
         }

@@ -306,21 +306,28 @@ impl Connection {
     async fn login_timed_out(&mut self, deadlines: &LoginDeadlines) -> Ended {
         let cluster = &self.shared.cluster.name;
         let telemetry = &self.shared.telemetry;
+        let now = self.shared.cluster.now();
+        let told = || self.shared.cluster.turned_away.silent.lock().again(now);
         let mut packet = Vec::new();
         if !self.session.is_greeted() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
             let failure = ConnectFailure::TimedOut(deadlines.connect_timeout);
             let probes = &self.shared.cluster.probes;
-            probes.primary_contact(Contact::Failed(failure.why()), self.shared.cluster.now());
+            probes.primary_contact(Contact::Failed(failure.why()), now);
             errors::encode_connect_failure(&mut packet, cluster, &failure);
         } else if self.session.awaits_key() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
-            tracing::warn!(%cluster, "the primary did not send its key for a password");
+            if let Some(untold) = told() {
+                tracing::warn!(%cluster, untold, "the primary did not send its key for a password");
+            }
             let answer = errors::no_key(cluster, deadlines.connect_timeout);
             packet.extend_from_slice(self.last_words_for_login(&answer));
         } else {
             telemetry.connection_refused(cluster, ConnectionRefusal::LoginTimeout);
-            tracing::info!(%cluster, peer = %self.peer, "a client did not go on with its login");
+            if let Some(untold) = told() {
+                let peer = &self.peer;
+                tracing::info!(%cluster, %peer, untold, "a client did not go on with its login");
+            }
             let answer = errors::login_timeout(deadlines.login_timeout);
             packet.extend_from_slice(self.last_words_for_login(&answer));
         }

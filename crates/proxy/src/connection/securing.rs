@@ -28,8 +28,12 @@ impl Connection {
                 let limit = self.policy.network.login_timeout;
                 let done = tokio::time::timeout(limit, handshake).await;
                 if let Err(error) = done.unwrap_or_else(|_| Err(timed_out())) {
-                    let cluster = &self.shared.cluster.name;
-                    tracing::info!(%cluster, peer = %self.peer, %error, "no TLS with a client");
+                    let cluster = &self.shared.cluster;
+                    let told = cluster.turned_away.client_tls.lock().again(cluster.now());
+                    if let Some(untold) = told {
+                        let (cluster, peer) = (&cluster.name, &self.peer);
+                        tracing::info!(%cluster, %peer, %error, untold, "no TLS with a client");
+                    }
                     return Err(Ended::ByClient);
                 }
                 self.session.handle_encrypted(side);
@@ -45,9 +49,13 @@ impl Connection {
                 match done.unwrap_or_else(|_| Err(timed_out())) {
                     Ok(()) => self.session.handle_encrypted(side),
                     Err(error) => {
-                        let cluster = &self.shared.cluster.name;
-                        self.shared.telemetry.backend_error(cluster, BackendErrorKind::Tls);
-                        tracing::warn!(%cluster, %error, "no TLS with the primary");
+                        let cluster = &self.shared.cluster;
+                        self.shared.telemetry.backend_error(&cluster.name, BackendErrorKind::Tls);
+                        let told = cluster.turned_away.backend_tls.lock().again(cluster.now());
+                        if let Some(untold) = told {
+                            let cluster = &cluster.name;
+                            tracing::warn!(%cluster, %error, untold, "no TLS with the primary");
+                        }
                         self.session.handle_not_encrypted(error.to_string());
                     }
                 }

@@ -10,13 +10,14 @@ mod stalls;
 
 use std::time::Duration;
 
-use session::Action;
+use session::{Action, Side};
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use self::script::*;
 use super::serving::{Begun, serve};
-use super::{Arrival, Ended, Fault};
+use super::{Arrival, Ended, Fault, Shared};
+use crate::cluster::TurnedAway;
 use crate::registry::Control;
 use crate::socket::{Peer, Socket};
 use crate::workers::Affinity;
@@ -145,6 +146,34 @@ async fn kill_ends_the_wait_of_a_client_that_reads_nothing() {
     stage.cluster.registry.tell(CONNECTION_ID, Control::Kill);
     let ended = tokio::time::timeout(Duration::from_secs(10), stage.ends());
     ended.await.expect("it does not wait for its client");
+}
+
+/// Each had a line of the log, however many came.
+#[tokio::test(start_paused = true)]
+async fn of_clients_that_fail_before_their_login_a_few_have_lines() {
+    let Parts { connection, .. } = Parts::new(OPEN);
+    let Shared { cluster, telemetry } = connection.shared.clone();
+    for _ in 0..20 {
+        let parts = Parts::of(cluster.clone(), telemetry.clone());
+        let Parts { mut client, mut server, mut connection, .. } = parts;
+        client.write_all(b"no handshake of TLS").await.unwrap();
+        server.write_all(b"no handshake of TLS").await.unwrap();
+        let client = connection.start_tls(Side::Client, 0).await;
+        assert_eq!(client, Err(Ended::ByClient));
+        connection.start_tls(Side::Backend, 0).await.unwrap();
+    }
+    for _ in 0..20 {
+        let parts = Parts::of(cluster.clone(), telemetry.clone());
+        let Stage { mut client, mut server, .. } = Stage::of(parts);
+        server.write_all(&greeting()).await.unwrap();
+        tokio::spawn(async move { (rest(&mut client).await, server) });
+    }
+    tokio::time::sleep(LOGIN_TIMEOUT + AT_ONCE).await;
+    let now = cluster.now();
+    let TurnedAway { client_tls, backend_tls, silent, .. } = &cluster.turned_away;
+    for told in [client_tls, backend_tls, silent] {
+        assert_eq!(told.lock().again(now), None, "there is a line left");
+    }
 }
 
 #[tokio::test(start_paused = true)]
