@@ -4,6 +4,7 @@
 pub(crate) mod denial;
 mod encryption;
 mod retry;
+mod session;
 mod unanswered;
 pub(crate) mod unreached;
 
@@ -22,6 +23,7 @@ use tokio::time::Instant;
 
 use self::encryption::Encryption;
 use self::retry::Retry;
+use self::session::{AUTOCOMMIT, Reads};
 use self::unanswered::{Answered, Question, SESSIONS, Unanswered};
 use crate::board::ProbeError;
 use crate::secret::{self, SecretError};
@@ -96,25 +98,6 @@ impl OwnLinks {
         self.0.lock().iter().map(|id| u64::from(*id)).collect()
     }
 }
-
-/// What a member of a group shows (`group_replication_consistency`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reads {
-    /// With BEFORE a reader waits until all that came before it is applied.
-    AsTheServerSays,
-    /// What is applied by now: how far that is behind is what is asked.
-    AtOnce,
-}
-
-/// With a server whose default is 0, heartbeats would not commit and readings never move. With one
-/// whose default is safe updates, rows of former processes could not be deleted by their age.
-const SETTINGS: &str = "SET autocommit = 1, sql_safe_updates = 0";
-
-/// What is needed everywhere.
-const AUTOCOMMIT: &str = "SET autocommit = 1";
-
-/// Servers that do not have the variable skip the comment.
-const READ_AT_ONCE: &str = "/*!80014 , SESSION group_replication_consistency = 'EVENTUAL' */";
 
 /// One connection to one server.
 pub(crate) struct Link {
@@ -309,11 +292,7 @@ impl Link {
     /// What a session begins with. Its own statement: the server may run another one first
     /// (`init_connect`), which may hang.
     async fn set_up(&mut self, conn: Conn) -> Result<Conn, ProbeError> {
-        let at_once = match self.reads {
-            Reads::AsTheServerSays => "",
-            Reads::AtOnce => READ_AT_ONCE,
-        };
-        let settings = format!("{SETTINGS} {at_once}");
+        let settings = self.reads.settings();
         let (conn, answer) = self.ask(conn, &settings, |conn, sql| conn.query_drop(sql)).await?;
         let Err(error) = answer else { return Ok(conn) };
         tracing::debug!(server = self.server, %error, "sessions are as the server says");

@@ -31,10 +31,11 @@ async fn a_mariadb_replica_that_stops_applying_lags_and_one_that_has_caught_up_d
 async fn lag_rises_and_falls(mut servers: Topology) {
     let config = Config::new(&servers).unwrap();
     servers.primary.run_sql(&untold::FORMER_PROCESS).await.unwrap();
+    untold::set_everywhere(&servers, untold::OTHER_DEFAULTS).await;
     let sluice = SluiceProcess::start(&config).await.unwrap();
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     wait_for_log(&sluice, "removed heartbeat rows older than a day").await;
-    servers.primary.run_sql(&["SET GLOBAL sql_safe_updates = 0"]).await.unwrap();
+    untold::defaults_for_others_are_none_for_sluice(&servers, &sluice).await;
     let beats = "SELECT seq FROM sluice.heartbeat";
     let before = numbers(&servers.primary, beats).await.unwrap();
     assert_eq!(before.len(), 1, "one Sluice has one row");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use integration::replica::Lag;
+use integration::replica::{Lag, Replica};
 use integration::scenario::{is, numbers, wait_until};
 use integration::server::Flavour;
 use integration::sluice::{Metrics, SluiceProcess};
@@ -19,6 +19,34 @@ pub(super) const FORMER_PROCESS: [&str; 3] = [
     "INSERT INTO sluice.heartbeat VALUES ('former', 7, NOW() - INTERVAL 2 DAY)",
     "SET GLOBAL sql_safe_updates = 1",
 ];
+
+/// Defaults of sessions that a DBA may have made for others. Answers were cut off or refused, and behind
+/// the first rule written at runtime a transaction stayed open, which showed no rule of another Sluice.
+pub(super) const OTHER_DEFAULTS: &str = "SET GLOBAL sql_select_limit = 0, GLOBAL max_join_size = 1, \
+    GLOBAL completion_type = 1, GLOBAL wait_timeout = 1 /*!50720 , GLOBAL max_execution_time = 1, \
+    GLOBAL transaction_isolation = 'READ-UNCOMMITTED' */";
+
+const DEFAULTS: &str = "SET GLOBAL sql_select_limit = DEFAULT, GLOBAL max_join_size = DEFAULT, \
+    GLOBAL completion_type = DEFAULT, GLOBAL wait_timeout = DEFAULT, GLOBAL sql_safe_updates = 0 \
+    /*!50720 , GLOBAL max_execution_time = DEFAULT, GLOBAL transaction_isolation = DEFAULT */";
+
+/// With [`OTHER_DEFAULTS`] from the start: no probe has failed, and none found its session ended.
+pub(super) async fn defaults_for_others_are_none_for_sluice(
+    servers: &Topology,
+    sluice: &SluiceProcess,
+) {
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let log = sluice.log().unwrap();
+    assert!(!log.contains("probe failed"), "{log}");
+    set_everywhere(servers, DEFAULTS).await;
+}
+
+pub(super) async fn set_everywhere(servers: &Topology, settings: &str) {
+    let replicas = servers.replicas.iter().map(Replica::server);
+    for server in replicas.chain([&servers.primary]) {
+        server.run_sql(&[settings]).await.unwrap();
+    }
+}
 
 /// Nothing is shown for a moment.
 pub(super) async fn an_emptied_table_is_no_lag(servers: &Topology, sluice: &SluiceProcess) {
