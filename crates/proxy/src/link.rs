@@ -57,6 +57,11 @@ impl ProbeAccount {
         }
     }
 
+    /// Whoever answers at this server's address is not known.
+    pub(crate) fn tries_tls_at(&self, server: &str) {
+        self.encryption.forget(server);
+    }
+
     /// The password as it is now: it may be changed while Sluice runs.
     pub(crate) fn password(&self) -> Result<Option<String>, SecretError> {
         self.password.as_ref().map(secret::read).transpose()
@@ -315,12 +320,12 @@ impl Link {
             // Nobody can listen to a socket of this machine, servers take it for secure as it is,
             // and the driver says that it encrypts but does not.
             let ssl = match ServerAddress::of(&self.server) {
-                ServerAddress::Network(_) => encryption.options(),
+                ServerAddress::Network(_) => encryption.options(&self.server),
                 ServerAddress::Unix(_) => None,
             };
             let encrypted = self.options(password.as_deref()).ssl_opts(ssl);
             let conn = match Conn::new(encrypted).await {
-                Err(error) if encryption.may_do_without(&error) => {
+                Err(error) if encryption.may_do_without(&self.server, &error) => {
                     Conn::new(self.options(password.as_deref())).await
                 }
                 conn => conn,
@@ -328,7 +333,8 @@ impl Link {
             conn.map_err(|error| probe_error(error, &self.server))
         };
         let login = tokio::time::timeout(self.time_limit, login).await;
-        let conn = login.unwrap_or(Err(ProbeError::TimedOut))?;
+        let login = login.unwrap_or(Err(ProbeError::TimedOut));
+        let conn = login.inspect_err(|_| self.account.tries_tls_at(&self.server))?;
         if let Some(links) = &self.noted_in {
             links.note(conn.id());
         }
@@ -393,7 +399,10 @@ impl Link {
                 | ProbeError::NoPassword(_)
                 | ProbeError::Unencrypted(_)
                 | ProbeError::Unusable(_),
-            ) => return answer,
+            ) => {
+                self.account.tries_tls_at(&self.server);
+                return answer;
+            }
         }
         self.conn = Some(conn);
         answer

@@ -355,26 +355,6 @@ async fn freeze_between_heartbeats(servers: &Topology, sluice: &SluiceProcess) {
 }
 
 #[tokio::test]
-async fn lag_may_come_from_the_replicas_status() {
-    for (mut servers, why) in [
-        (Topology::mysql(1).await.unwrap(), "performance_schema is off"),
-        (Topology::mariadb(1).await.unwrap(), "MariaDB does not tell"),
-    ] {
-        let sluice = start_with_probe(&servers, "source: replica_status, row_costs: applied").await;
-        wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
-        // What its rows cost cannot be seen there, which is no fault.
-        wait_for_line(&sluice, &["INFO", "a row counts as a row", why]).await;
-        assert!(!sluice.log().unwrap().contains("probe failed"), "{}", sluice.log().unwrap());
-        let tables = numbers(&servers.primary, HEARTBEAT_TABLES).await.unwrap();
-        assert_eq!(tables, [0], "nothing is written");
-        servers.replicas.first_mut().unwrap().lag_start(Lag::StoppedApplier).await.unwrap();
-        wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
-        servers.replicas.first_mut().unwrap().lag_stop().await.unwrap();
-        wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
-    }
-}
-
-#[tokio::test]
 async fn built_in_and_custom_signals_are_measured_on_both_servers() {
     let signals = "\
 threads_running: { threshold: 100 }
@@ -495,7 +475,4 @@ async fn wait_for_line(sluice: &SluiceProcess, parts: &[&str]) {
 async fn wait_for_log(sluice: &SluiceProcess, text: &str) {
     wait_for_line(sluice, &[text]).await;
 }
-
-const HEARTBEAT_TABLES: &str = "SELECT COUNT(*) FROM information_schema.tables \
-                                WHERE table_schema = 'sluice' AND table_name = 'heartbeat'";
 const SOON: Duration = Duration::from_secs(20);

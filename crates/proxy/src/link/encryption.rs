@@ -5,8 +5,14 @@
 //! the chain is verified by the same library, ahead of the name. They differ in one thing: a
 //! server's own certificate in `ca` that is marked as an authority is refused here.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use mysql_async::{ClientIdentity, DriverError, Error, SslOpts};
+use parking_lot::Mutex;
 use policy::{BackendTls, BackendTlsMode, TlsFile};
+use tokio::time::Instant;
 
 /// The driver recognises a certificate that is right but for its name by this word in the error's
 /// text, which has no such word any more. It does name the name that was asked for. A certificate
@@ -18,9 +24,18 @@ const SKIPPED_NAME: &str = "NotValidForName";
 pub(super) enum Encryption {
     Never,
     /// When the server offers it.
-    IfOffered(SslOpts),
+    IfOffered(SslOpts, WithoutTls),
     Always(SslOpts),
 }
+
+/// The servers that were found to offer no TLS, and when. Each attempt is a connection without a login
+/// there, which MariaDB writes into its error log. As many as the file names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WithoutTls(Arc<Mutex<BTreeMap<String, Instant>>>);
+
+/// How soon it is tried again although nothing has happened: a server may begin to offer TLS while it
+/// runs (ALTER INSTANCE RELOAD TLS).
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(3_600);
 
 impl Encryption {
     pub(super) fn of(settings: &BackendTls) -> Self {
@@ -31,7 +46,9 @@ impl Encryption {
         let verified = options.with_disable_built_in_roots(true).with_root_certs(roots);
         match settings.mode {
             BackendTlsMode::Disabled => Self::Never,
-            BackendTlsMode::AsClient | BackendTlsMode::Preferred => Self::IfOffered(unverified),
+            BackendTlsMode::AsClient | BackendTlsMode::Preferred => {
+                Self::IfOffered(unverified, WithoutTls::default())
+            }
             BackendTlsMode::Required => Self::Always(unverified),
             BackendTlsMode::VerifyCa => {
                 let skipping = verified.with_danger_skip_domain_validation(true);
@@ -44,21 +61,43 @@ impl Encryption {
         }
     }
 
-    /// What to try first.
-    pub(super) fn options(&self) -> Option<SslOpts> {
+    /// What to try first with this server.
+    pub(super) fn options(&self, server: &str) -> Option<SslOpts> {
         match self {
             Self::Never => None,
-            Self::IfOffered(options) | Self::Always(options) => Some(options.clone()),
+            Self::IfOffered(_, without) if without.has(server) => None,
+            Self::IfOffered(options, _) | Self::Always(options) => Some(options.clone()),
         }
     }
 
-    /// Whether a login that failed like this may be tried in the clear.
-    pub(super) fn may_do_without(&self, error: &Error) -> bool {
+    /// Whether a login at this server that failed like this may be tried in the clear. If so, the next
+    /// ones begin with that.
+    pub(super) fn may_do_without(&self, server: &str, error: &Error) -> bool {
         let not_offered = matches!(error, Error::Driver(DriverError::NoClientSslFlagFromServer));
         match self {
-            Self::IfOffered(_) => not_offered,
-            Self::Never | Self::Always(_) => false,
+            Self::IfOffered(_, without) if not_offered => {
+                without.0.lock().insert(server.to_owned(), Instant::now());
+                true
+            }
+            Self::IfOffered(..) | Self::Never | Self::Always(_) => false,
         }
+    }
+
+    /// This server may be another one, or has begun anew: TLS is tried first.
+    pub(super) fn forget(&self, server: &str) {
+        match self {
+            Self::IfOffered(_, without) => {
+                without.0.lock().remove(server);
+            }
+            Self::Never | Self::Always(_) => {}
+        }
+    }
+}
+
+impl WithoutTls {
+    fn has(&self, server: &str) -> bool {
+        let found = self.0.lock().get(server).copied();
+        found.is_some_and(|found| found.elapsed() < TRIED_AGAIN_AFTER)
     }
 }
 
@@ -69,4 +108,40 @@ fn identity(settings: &BackendTls) -> Option<ClientIdentity> {
 
 fn path(file: &TlsFile) -> std::path::PathBuf {
     file.path.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encryption(mode: BackendTlsMode) -> Encryption {
+        Encryption::of(&BackendTls { mode, ca: None, identity: None, server_name: None })
+    }
+
+    fn not_offered() -> Error {
+        Error::Driver(DriverError::NoClientSslFlagFromServer)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_without_tls_is_asked_for_it_once_and_again_when_it_may_be_another() {
+        let if_offered = encryption(BackendTlsMode::AsClient);
+        let (at_a, at_b) = ("a:3306", "b:3306");
+        assert!(if_offered.may_do_without(at_a, &not_offered()));
+        // Of the same account.
+        let links = [if_offered.clone(), if_offered];
+        let tries = |server| links.each_ref().map(|link| link.options(server).is_some());
+        assert_eq!((tries(at_a), tries(at_b)), ([false; 2], [true; 2]));
+        links[0].forget(at_a);
+        assert_eq!(tries(at_a), [true; 2]);
+        assert!(links[1].may_do_without(at_a, &not_offered()));
+        tokio::time::sleep(TRIED_AGAIN_AFTER).await;
+        assert_eq!(tries(at_a), [true; 2]);
+    }
+
+    #[test]
+    fn who_must_have_tls_does_not_do_without() {
+        let required = encryption(BackendTlsMode::Required);
+        assert!(!required.may_do_without("a:3306", &not_offered()));
+        assert!(required.options("a:3306").is_some());
+    }
 }

@@ -111,6 +111,7 @@ pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
         known = Some(found.name.clone());
         cluster.probes.note_primary(found);
         cluster.probes.primary_moved();
+        target.account.tries_tls_at(&target.server);
         note_no_replicas(&target.site);
         cluster.explainer.primary_moved();
         moved.send_replace(());

@@ -1,10 +1,12 @@
-//! Lag that a query of the operator's gives, which is asked of what a replica shows by then.
+//! Lag without heartbeats: as replicas tell it, or by a query of the operator's, which is asked of what a
+//! replica shows by then.
 
-use integration::scenario::{is, wait_for_signal};
+use integration::replica::Lag;
+use integration::scenario::{is, numbers, wait_for_signal};
 use integration::sluice::Metrics;
 use integration::topology::Topology;
 
-use super::{SOON, lag, start_with_probe};
+use super::{SOON, lag, start_with_probe, untold, wait_for_line};
 
 #[tokio::test]
 async fn lag_may_come_from_a_query() {
@@ -23,3 +25,28 @@ async fn lag_may_come_from_a_query() {
     servers.primary.run_sql(&["UPDATE sluice.told SET behind = 12.5"]).await.unwrap();
     wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
 }
+
+#[tokio::test]
+async fn lag_may_come_from_the_replicas_status() {
+    for (mut servers, why) in [
+        (Topology::mysql(1).await.unwrap(), "performance_schema is off"),
+        (Topology::mariadb(1).await.unwrap(), "MariaDB does not tell"),
+    ] {
+        let sluice = start_with_probe(&servers, "source: replica_status, row_costs: applied").await;
+        wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+        let broken_off = untold::logins_broken_off(&servers).await;
+        // What its rows cost cannot be seen there, which is no fault.
+        wait_for_line(&sluice, &["INFO", "a row counts as a row", why]).await;
+        assert!(!sluice.log().unwrap().contains("probe failed"), "{}", sluice.log().unwrap());
+        let tables = numbers(&servers.primary, HEARTBEAT_TABLES).await.unwrap();
+        assert_eq!(tables, [0], "nothing is written");
+        servers.replicas.first_mut().unwrap().lag_start(Lag::StoppedApplier).await.unwrap();
+        wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
+        servers.replicas.first_mut().unwrap().lag_stop().await.unwrap();
+        wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+        untold::no_more_are_broken_off(&servers, broken_off).await;
+    }
+}
+
+const HEARTBEAT_TABLES: &str = "SELECT COUNT(*) FROM information_schema.tables \
+                                WHERE table_schema = 'sluice' AND table_name = 'heartbeat'";

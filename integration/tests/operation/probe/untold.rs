@@ -48,6 +48,20 @@ pub(super) async fn set_everywhere(servers: &Topology, settings: &str) {
     }
 }
 
+/// How many connections have left the primary without a login, as one does that wants TLS and is offered
+/// none.
+pub(super) async fn logins_broken_off(servers: &Topology) -> u64 {
+    let question = "SHOW GLOBAL STATUS LIKE 'Aborted_connects'";
+    let told: (String, u64) = servers.primary.query_first(question).await.unwrap().unwrap();
+    told.1
+}
+
+/// Every new connection to a server without TLS was one: MariaDB logged a warning every five seconds.
+pub(super) async fn no_more_are_broken_off(servers: &Topology, before: u64) {
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(logins_broken_off(servers).await, before);
+}
+
 /// Nothing is shown for a moment.
 pub(super) async fn an_emptied_table_is_no_lag(servers: &Topology, sluice: &SluiceProcess) {
     for _ in 0..5 {
