@@ -36,6 +36,7 @@ use crate::probe::{BypassMemory, GtidSet};
 
 pub use self::blocked::{BlockingLock, CommitWait, HeartbeatBlocked, LockHolder};
 pub use self::bypass::{BypassReading, BypassUser};
+pub(crate) use self::error::ErrorKind;
 pub use self::error::{Contact, ProbeError};
 pub use self::order::CommitOrder;
 pub use self::reach::{LATELY, Reachability};

@@ -20,7 +20,7 @@ mod rule_clock;
 mod shares;
 mod starvation;
 mod taking_over;
-mod telling;
+pub(crate) mod telling;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -431,6 +431,9 @@ fn host_and_port(server: &str) -> (String, u16) {
 /// The server's default.
 const MYSQL_PORT: u16 = 3306;
 
+/// The driver's words for a packet that is no answer to what was asked.
+const OUT_OF_SYNC: &str = "Packets out of sync";
+
 /// What the driver's error says of the server.
 fn probe_error(error: Error, server: &str) -> ProbeError {
     match error {
@@ -444,6 +447,9 @@ fn probe_error(error: Error, server: &str) -> ProbeError {
         }
         Error::Io(IoError::Io(ref io)) if io.kind() == ErrorKind::InvalidData => {
             ProbeError::Unencrypted(error.to_string())
+        }
+        Error::Io(IoError::Io(error)) if error.to_string() == OUT_OF_SYNC => {
+            ProbeError::Lost(unreached::goodbye(server))
         }
         Error::Io(IoError::Io(error)) => ProbeError::Lost(unreached::why(&error, server)),
         Error::Driver(DriverError::ConnectionClosed) => ProbeError::Lost(unreached::closed(server)),
@@ -466,6 +472,13 @@ mod tests {
     fn brackets_of_an_ipv6_address_are_not_part_of_it() {
         assert_eq!(host_and_port("db-1:3316"), ("db-1".to_owned(), 3316));
         assert_eq!(host_and_port("[::1]:3306"), ("::1".to_owned(), 3306));
+    }
+
+    #[test]
+    fn a_session_that_the_server_has_ended_is_no_fault_of_the_protocol() {
+        let unasked = Error::Io(IoError::Io(std::io::Error::other(OUT_OF_SYNC)));
+        let ProbeError::Lost(why) = probe_error(unasked, "db1:3306") else { panic!("not lost") };
+        assert!(why.contains("db1:3306 had ended the session") && why.contains("4031"), "{why}");
     }
 
     #[test]

@@ -337,7 +337,7 @@ impl ProbeTarget {
     }
 
     fn health(&self, purpose: health::Purpose) -> health::Health {
-        health::Health::new(&self.site.cluster.name, &self.server, purpose)
+        health::Health::new(&self.site.cluster, &self.server, purpose)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a server could not be measured.
 
 use std::fmt;
+use std::mem::Discriminant;
 use std::ops::RangeInclusive;
 
 /// What an attempt to reach a server has shown.
@@ -35,6 +36,10 @@ pub enum ProbeError {
     /// The answer is not what the query should give.
     Unusable(String),
 }
+
+/// What is the same in errors that are the same trouble, though their wording may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ErrorKind(Discriminant<ProbeError>, Option<u16>);
 
 /// `ER_CON_COUNT_ERROR`
 const ER_TOO_MANY_CONNECTIONS: u16 = 1040;
@@ -142,20 +147,9 @@ impl ProbeError {
         format!("{does}: {self}")
     }
 
-    /// Whether this is the same trouble as `other`, though the wording may differ.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Refused { code, .. }, Self::Refused { code: other, .. }) => code == other,
-            (
-                Self::TimedOut
-                | Self::Lost(_)
-                | Self::NoPassword(_)
-                | Self::Unencrypted(_)
-                | Self::Refused { .. }
-                | Self::Unusable(_),
-                _,
-            ) => std::mem::discriminant(self) == std::mem::discriminant(other),
-        }
+    /// What trouble it is, whatever its words.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        ErrorKind(std::mem::discriminant(self), self.code())
     }
 }
 

@@ -104,7 +104,7 @@ impl TurnedAway {
 
 /// The state of one thing, and what was told of it.
 #[derive(Debug)]
-pub(super) struct Telling<S> {
+pub(crate) struct Telling<S> {
     told: S,
     now: S,
     /// Changes that were seen since the last line.
@@ -114,21 +114,21 @@ pub(super) struct Telling<S> {
 
 /// Something to tell.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct News<S> {
-    pub(super) before: S,
+pub(crate) struct News<S> {
+    pub(crate) before: S,
     /// Changes since the last line that had none of their own.
-    pub(super) untold: u32,
+    pub(crate) untold: u32,
 }
 
 impl<S: Copy + PartialEq> Telling<S> {
     /// Nobody is told how it is at first.
-    pub(super) fn new(state: S, now: MonoTime) -> Self {
+    pub(crate) fn new(state: S, now: MonoTime) -> Self {
         Self { told: state, now: state, changes: 0, lines: Lines::new(now) }
     }
 
     /// It is in this state now. What there is to tell of that, if a line is left for it: also later,
     /// when one is again.
-    pub(super) fn look(&mut self, state: S, now: MonoTime) -> Option<News<S>> {
+    pub(crate) fn look(&mut self, state: S, now: MonoTime) -> Option<News<S>> {
         self.lines.earn(now);
         if state != self.now {
             self.now = state;

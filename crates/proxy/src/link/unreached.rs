@@ -33,6 +33,15 @@ pub(crate) fn closed(server: &str) -> String {
     format!("{server} has closed the connection")
 }
 
+/// What a server says unasked is why it ends the session, and the library reads it as the answer to what
+/// is asked next.
+pub(crate) fn goodbye(server: &str) -> String {
+    format!(
+        "{server} had ended the session before it was asked (error 4031, if that was idle for longer \
+         than wait_timeout)"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

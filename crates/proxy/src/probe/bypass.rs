@@ -243,7 +243,7 @@ impl Watcher {
                 reading
             }
             Err(error) => {
-                if self.trouble.as_ref().is_none_or(|known| !known.is_like(error)) {
+                if self.trouble.as_ref().is_none_or(|known| known.kind() != error.kind()) {
                     tracing::info!(
                         %cluster, server = %target.server, %error,
                         "who writes past Sluice is not known: the server's sessions cannot be read"

@@ -1,17 +1,25 @@
-//! One log line when a server starts to fail its probe, one when it recovers, none between.
+//! One log line when a server starts to fail its probe, one when it recovers, none between; and of one
+//! that does both all the time a line now and then.
 
 use std::sync::Arc;
 
-use crate::board::ProbeError;
+use admission::MonoTime;
+
+use crate::board::{ErrorKind, ProbeError};
+use crate::cluster::Cluster;
+use crate::cluster::telling::{News, Telling};
 use crate::link::denial::is_denial;
 
 /// The health of one probe on one server.
 pub(super) struct Health {
-    cluster: Arc<str>,
+    cluster: Arc<Cluster>,
     server: Arc<str>,
     purpose: Purpose,
-    trouble: Option<ProbeError>,
+    trouble: Trouble,
 }
+
+/// What ails a probe, and what was told of that.
+struct Trouble(Telling<Option<ErrorKind>>);
 
 /// What a probe is for: it decides which rights it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,27 +47,35 @@ pub(super) enum Purpose {
 }
 
 impl Health {
-    pub(super) fn new(cluster: &Arc<str>, server: &Arc<str>, purpose: Purpose) -> Self {
-        Self { cluster: cluster.clone(), server: server.clone(), purpose, trouble: None }
+    pub(super) fn new(cluster: &Arc<Cluster>, server: &Arc<str>, purpose: Purpose) -> Self {
+        let trouble = Trouble::none(cluster.now());
+        Self { cluster: cluster.clone(), server: server.clone(), purpose, trouble }
     }
 
     /// Takes in how a probe ended, and logs it if that is news.
     pub(super) fn note<T>(&mut self, outcome: &Result<T, ProbeError>) {
-        let Self { cluster, server, purpose, trouble } = self;
-        match (outcome, &trouble) {
-            (Err(error), Some(known)) if error.is_like(known) => {}
-            (Err(error), _) => {
-                let probe = purpose.as_str();
-                let advice = advice(*purpose, error);
-                tracing::warn!(%cluster, %server, probe, %error, advice, "probe failed");
-                *trouble = Some(error.clone());
+        let error = outcome.as_ref().err();
+        let Some(untold) = self.trouble.note(error, self.cluster.now()) else { return };
+        let (cluster, server, probe) = (&self.cluster.name, &self.server, self.purpose.as_str());
+        match error {
+            Some(error) => {
+                let advice = advice(self.purpose, error);
+                tracing::warn!(%cluster, %server, probe, %error, untold, advice, "probe failed");
             }
-            (Ok(_), Some(_)) => {
-                tracing::info!(%cluster, %server, probe = purpose.as_str(), "probe answers again");
-                *trouble = None;
-            }
-            (Ok(_), None) => {}
+            None => tracing::info!(%cluster, %server, probe, untold, "probe answers again"),
         }
+    }
+}
+
+impl Trouble {
+    fn none(now: MonoTime) -> Self {
+        Self(Telling::new(None, now))
+    }
+
+    /// If there is something to tell: how many changes were not told since the last line.
+    fn note(&mut self, error: Option<&ProbeError>, now: MonoTime) -> Option<u32> {
+        let News { before: _, untold } = self.0.look(error.map(ProbeError::kind), now)?;
+        Some(untold)
     }
 }
 
@@ -137,7 +153,30 @@ pub(super) const ER_OPTION_PREVENTS_STATEMENT: u16 = 1290;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    /// Twenty lines a second, where a server let in every other probe.
+    #[test]
+    fn a_probe_that_fails_and_answers_in_turns_has_a_line_now_and_then() {
+        let at = |ms| MonoTime::ZERO.saturating_add(Duration::from_millis(ms));
+        let lost = |why: &str| ProbeError::Lost(why.to_owned());
+        let refused = ProbeError::Refused { code: 1040, message: String::new() };
+        let mut trouble = Trouble::none(at(0));
+        assert_eq!(trouble.note(None, at(0)), None, "well from the start");
+        assert_eq!(trouble.note(Some(&lost("gone")), at(100)), Some(0));
+        assert_eq!(trouble.note(Some(&lost("in other words")), at(200)), None);
+        assert_eq!(trouble.note(Some(&refused), at(300)), Some(0), "another trouble");
+        assert_eq!(trouble.note(None, at(400)), Some(0));
+        let told = (5..6_000).filter_map(|n| {
+            let error = (n % 2 == 0).then_some(&refused);
+            trouble.note(error, at(n * 100))
+        });
+        let told: Vec<u32> = told.collect();
+        assert!((20..=30).contains(&told.len()), "{} lines in ten minutes", told.len());
+        assert!(told.last().is_some_and(|untold| *untold > 250), "{told:?}");
+    }
 
     #[test]
     fn a_missing_right_is_named() {
