@@ -20,7 +20,8 @@ use crate::link::Link;
 /// How often it is looked: a login, a question and a goodbye.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// What tells servers apart. Every account may read these; a MySQL server has the first, which no other has.
+/// What tells servers apart. Every account may read these. The first is MySQL's; a server that was cloned with
+/// its `auto.cnf` has that of another one.
 const QUESTION: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                         ('server_uuid', 'server_id', 'hostname', 'port', 'datadir')";
 
@@ -69,7 +70,7 @@ impl Doubt {
 /// Who a server is.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerIdentity {
-    /// What no other server has: its `server_uuid`, or all of what was asked.
+    /// What no other server has: all of what was asked.
     pub(crate) name: String,
     /// The server as its replicas know it.
     pub(crate) source: SourceIdentity,
@@ -148,29 +149,50 @@ async fn ask_anew(
 
 /// Who the server is; none if that cannot be told.
 pub(crate) async fn identify(link: &mut Link) -> Result<Option<ServerIdentity>, ProbeError> {
-    let (mut uuid, mut server_id) = (None, None);
-    let mut all = Vec::new();
+    let mut told = Vec::new();
     for row in link.rows(QUESTION).await? {
         let (Some(name), Some(value)) =
             (row.as_ref(0).and_then(text), row.as_ref(1).and_then(text))
         else {
             return Ok(None);
         };
-        all.push(format!("{name}={value}"));
-        if name.eq_ignore_ascii_case("server_uuid") {
-            uuid = Some(value);
-        } else if name.eq_ignore_ascii_case("server_id") {
-            server_id = Some(value);
-        }
+        told.push((name.to_ascii_lowercase(), value));
     }
-    all.sort_unstable();
-    let known = uuid.clone().or_else(|| (!all.is_empty()).then(|| all.join(" ")));
-    Ok(known.map(|name| ServerIdentity { name, source: SourceIdentity { uuid, server_id } }))
+    Ok(ServerIdentity::of(told))
+}
+
+impl ServerIdentity {
+    /// By these variables.
+    fn of(mut told: Vec<(String, String)>) -> Option<Self> {
+        let find = |name| told.iter().find(|(is, _)| is == name).map(|(_, value)| value.clone());
+        let source = SourceIdentity { uuid: find("server_uuid"), server_id: find("server_id") };
+        // It may be set while the server runs; where there is a uuid it is not needed.
+        told.retain(|(name, _)| source.uuid.is_none() || name != "server_id");
+        told.sort_unstable();
+        let told: Vec<String> =
+            told.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        (!told.is_empty()).then(|| Self { name: told.join(" "), source })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Its lag did not count, for it was said to be the other one.
+    #[test]
+    fn servers_that_were_cloned_with_their_uuid_are_two() {
+        let of = |port: &str, server_id: &str, uuid: Option<&str>| {
+            let uuid = uuid.map(|uuid| ("server_uuid", uuid));
+            let told = uuid.into_iter().chain([("port", port), ("server_id", server_id)]);
+            ServerIdentity::of(told.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()).unwrap()
+        };
+        let (one, twin) = (of("1", "7", Some("u")), of("2", "7", Some("u")));
+        assert_ne!(one.name, twin.name);
+        assert_eq!(one.source, twin.source);
+        assert_eq!(one.name, of("1", "8", Some("u")).name, "its number was set anew");
+        assert_ne!(of("1", "7", None).name, of("1", "8", None).name, "MariaDB");
+    }
 
     #[test]
     fn a_name_that_leads_to_another_server_has_moved_and_one_that_leads_to_both_has_not() {
