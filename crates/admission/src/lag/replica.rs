@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::config::{LagConfig, RETURNS_WITHIN, SHOWN_AGAIN_WITHIN};
+use super::config::{ASKED_WITHIN, LagConfig, RETURNS_WITHIN, SHOWN_AGAIN_WITHIN};
 use super::heartbeats::{Heartbeats, Missing};
 use crate::MonoTime;
 
@@ -390,14 +390,23 @@ impl Replica {
             return self.no_replica_since;
         }
         let heard_at = self.heard_at.unwrap_or(self.appeared_at);
-        // The next attempt of one that refuses may take longer than that.
-        let silent = !self.refuses && now.saturating_since(heard_at) > config.stale_after;
+        // The next attempt of one that refuses may take longer than that. And whoever was not asked,
+        // for Sluice itself stood still, may answer in a moment.
+        let silent = !self.refuses
+            && now.saturating_since(heard_at) > config.stale_after
+            && self.in_vain_for(now) >= config.stale_after.saturating_sub(ASKED_WITHIN);
         match (self.heard_at, self.failed_since) {
             (None, Some(failed_since)) => Some(failed_since),
             (Some(_), Some(_) | None) | (None, None) => {
                 silent.then(|| heard_at.saturating_add(config.stale_after))
             }
         }
+    }
+
+    /// For how long it has been asked without a good answer.
+    fn in_vain_for(&self, now: MonoTime) -> Duration {
+        let asked = [self.failed_since, self.asking_since].into_iter().flatten().min();
+        asked.map_or(Duration::ZERO, |asked| now.saturating_since(asked))
     }
 
     fn lag(&self, now: MonoTime, heartbeats: &Heartbeats, config: &LagConfig) -> Option<Duration> {

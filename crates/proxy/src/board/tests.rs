@@ -79,6 +79,7 @@ fn a_replica_that_is_held_says_so_while_its_probe_waits() {
     board.heartbeat_committed(1, at(0));
     board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
     board.heartbeat_committed(2, at(1));
+    board.on_replica("r", |lag, key| lag.handle_replica_asked(at(1), key));
     board.on_replica("r", |lag, key| lag.handle_replica_unreachable(at(6), key));
     board.replica_said(&replica, Some(&ProbeError::TimedOut));
     let state = "Waiting for table metadata lock";

@@ -67,3 +67,28 @@ fn who_is_not_there_behind_a_gap_is_not_waited_for() {
     cluster.tracker.handle_replica_shows(cluster.now(), A, Some(seq));
     assert_eq!((cluster.value(), cluster.state(B)), (Some(0.0), ReplicaState::Unreachable));
 }
+
+/// The process stood still (SIGSTOP, a machine that was paused). The replica that answered first was all
+/// that counted, and its lag of 0 opened the gate over the other one.
+#[test]
+fn who_was_not_asked_while_all_stood_still_has_not_been_silent() {
+    let mut cluster = Cluster::settled(config(&[A, B]));
+    cluster.now_ms += 8_000;
+    let woken = cluster.now();
+    for key in [A, B] {
+        cluster.tracker.handle_replica_asked(woken, key);
+    }
+    let seq = cluster.now_ms / 250 + 1;
+    cluster.tracker.handle_heartbeat_committed(seq, woken);
+    cluster.tracker.handle_replica_shows(woken, A, Some(seq));
+    assert_eq!(cluster.value(), None, "the other one alone says nothing");
+    cluster.now_ms += 200;
+    cluster.tracker.handle_replica_shows(cluster.now(), B, Some(10_000 / 250));
+    assert_eq!(cluster.value(), None, "it may show it in a moment");
+    cluster.now_ms += 900;
+    assert_eq!((cluster.value(), cluster.state(B)), (Some(9.1), ReplicaState::Counted));
+    // Who is asked in vain is left out as ever.
+    cluster.tracker.handle_replica_asked(cluster.now(), B);
+    cluster.now_ms += 3_050;
+    assert_eq!(cluster.state(B), ReplicaState::Unreachable);
+}
