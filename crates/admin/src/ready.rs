@@ -73,7 +73,8 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
     for cluster in state.clusters.iter() {
         let name = &cluster.name;
         let replicas = cluster.probes.replicas(cluster.now()).into_iter();
-        let told = replicas.filter(|it| it.is_stopped() || it.refuses() || it.is_held());
+        let told = replicas
+            .filter(|it| it.is_stopped() || it.refuses() || it.is_held() || it.is_passed_by());
         notes.extend(told.filter_map(|replica| {
             Some(format!("cluster {name}: replica {}: {}", replica.server, replica.trouble()?))
         }));

@@ -226,6 +226,7 @@ async fn a_cluster_whose_only_replica_is_frozen_has_no_data() {
 async fn a_delayed_mysql_replica_is_left_out_until_the_delay_is_lifted() {
     let mut servers = Topology::mysql(2).await.unwrap();
     let sluice = a_delayed_replica_is_left_out(&mut servers).await;
+    channels::heartbeats_that_pass_a_replica_by_are_told(&servers, &sluice).await;
     channels::a_foreign_channel_excuses_nothing(&servers, &sluice).await;
     drop(sluice);
     channels::what_leaves_out_the_only_replica_is_told(&mut servers).await;

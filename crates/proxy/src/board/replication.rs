@@ -128,6 +128,10 @@ pub enum ReplicationStatus {
     Unasked,
     /// Nothing is stopped.
     Runs,
+    /// Nothing is stopped, and it has applied what it has received.
+    AllApplied,
+    /// Nothing is stopped, and this filter of it leaves out the heartbeats.
+    LeavesOut(&'static str),
     /// Nothing is stopped, and a thread of it is in this state: something of its server holds it.
     Held(&'static str),
     /// Part of it is stopped.
@@ -142,11 +146,28 @@ impl ReplicationStatus {
         self.stopped().map(|stopped| stopped.code)
     }
 
+    fn filter(&self) -> Option<&'static str> {
+        match self {
+            Self::LeavesOut(filter) => Some(filter),
+            Self::Unasked
+            | Self::Runs
+            | Self::AllApplied
+            | Self::Held(_)
+            | Self::Stopped(_)
+            | Self::Untold(_) => None,
+        }
+    }
+
     /// What of it is stopped, and how.
     pub(super) fn stopped(&self) -> Option<&StoppedReplication> {
         match self {
             Self::Stopped(stopped) => Some(stopped),
-            Self::Unasked | Self::Runs | Self::Held(_) | Self::Untold(_) => None,
+            Self::Unasked
+            | Self::Runs
+            | Self::AllApplied
+            | Self::LeavesOut(_)
+            | Self::Held(_)
+            | Self::Untold(_) => None,
         }
     }
 }
@@ -163,12 +184,20 @@ impl ReplicaReading {
                 Some(format!("it does not tell its replication: {error}"))
             }
             (_, ReplicationStatus::Held(state), _) => Some(format!("{HELD_IN}{state}")),
-            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, Some(error)) => {
-                Some(error.to_string())
-            }
-            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, None) => self
-                .left_out()
-                .or_else(|| (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())),
+            (
+                _,
+                ReplicationStatus::Unasked
+                | ReplicationStatus::Runs
+                | ReplicationStatus::AllApplied
+                | ReplicationStatus::LeavesOut(_),
+                error,
+            ) => match error {
+                Some(error) => Some(error.to_string()),
+                None => self
+                    .left_out()
+                    .or_else(|| self.passed_by())
+                    .or_else(|| (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())),
+            },
         }
     }
 
@@ -179,7 +208,13 @@ impl ReplicaReading {
                 "it stays {} s behind on purpose (SOURCE_DELAY)",
                 self.delay.as_secs()
             )),
-            ReplicaState::NeverCaughtUp if self.view.shows_none => Some(SHOWS_NONE.to_owned()),
+            ReplicaState::NeverCaughtUp if self.view.shows_none => {
+                let filter = self.replication.filter().map(left_out_by);
+                Some(
+                    filter
+                        .map_or(SHOWS_NONE.to_owned(), |filter| format!("{SHOWS_NONE}: {filter}")),
+                )
+            }
             ReplicaState::NeverCaughtUp => {
                 let threshold = self.view.threshold.as_secs_f64();
                 Some(format!(
@@ -193,6 +228,29 @@ impl ReplicaReading {
             | ReplicaState::ApplierStopped
             | ReplicaState::ReceiverStopped => None,
         }
+    }
+
+    /// Why it shows no heartbeat although it answers and nothing of it is stopped or held: they pass it
+    /// by.
+    fn passed_by(&self) -> Option<String> {
+        let lag = self.view.lag.filter(|lag| *lag >= self.view.threshold)?;
+        match &self.replication {
+            ReplicationStatus::LeavesOut(filter) => Some(left_out_by(filter)),
+            ReplicationStatus::AllApplied if lag >= ALL_APPLIED_AFTER => {
+                Some(ALL_APPLIED.to_owned())
+            }
+            ReplicationStatus::AllApplied
+            | ReplicationStatus::Unasked
+            | ReplicationStatus::Runs
+            | ReplicationStatus::Held(_)
+            | ReplicationStatus::Stopped(_)
+            | ReplicationStatus::Untold(_) => None,
+        }
+    }
+
+    /// Whether it counts and answers, and heartbeats pass it by: its lag grows without work.
+    pub fn is_passed_by(&self) -> bool {
+        self.view.counts && self.error.is_none() && self.passed_by().is_some()
     }
 
     /// What can be done about it; empty where the trouble says it all.
@@ -216,8 +274,12 @@ impl ReplicaReading {
                 {
                     stopped.advice()
                 }
+                ReplicationStatus::LeavesOut(_) if self.is_passed_by() => LIFT_THE_FILTER,
+                ReplicationStatus::AllApplied if self.is_passed_by() => LOOK_ON_THE_WAY,
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
+                | ReplicationStatus::AllApplied
+                | ReplicationStatus::LeavesOut(_)
                 | ReplicationStatus::Held(_)
                 | ReplicationStatus::Stopped(_)
                 | ReplicationStatus::Untold(_) => {
@@ -261,7 +323,7 @@ impl ReplicaReading {
             (_, ReplicationStatus::Untold(error @ ProbeError::Unusable(_)), None) => {
                 error.to_string()
             }
-            (_, _, None) => self.left_out()?,
+            (_, _, None) => self.left_out().or_else(|| self.passed_by())?,
         };
         Some(Hindrance { why, advice: self.advice() })
     }
@@ -295,6 +357,25 @@ impl ReplicaReading {
         }
     }
 }
+
+fn left_out_by(filter: &str) -> String {
+    format!("a filter there leaves out the heartbeats ({filter})")
+}
+
+/// `Seconds_Behind_Source` is told in whole seconds, and asked for once a second.
+const ALL_APPLIED_AFTER: Duration = Duration::from_secs(3);
+
+const ALL_APPLIED: &str = "it has applied all that it has received (Seconds_Behind_Source is 0), and \
+    the heartbeats are not among that";
+
+const LOOK_ON_THE_WAY: &str = "they are filtered on their way (binlog-do-db, binlog-ignore-db, \
+    log_replica_updates=OFF of a replica between; with binlog_format=STATEMENT replicate-do-db there), \
+    its source is behind, or nothing has come from that for a while: mend that, or take it out of the \
+    cluster's replicas in the file";
+
+const LIFT_THE_FILTER: &str = "on that server let the schema of the heartbeat through, with its \
+    applier stopped (CHANGE REPLICATION FILTER; MariaDB: SET GLOBAL replicate_…); or take `probe: { \
+    source: replica_status }`, or take it out of the cluster's replicas in the file";
 
 const HELD_IN: &str = "its replication is held: ";
 

@@ -100,6 +100,38 @@ fn a_replica_that_is_held_says_so_while_its_probe_waits() {
     assert_eq!(board.why_no_lag(at(7)).unwrap().why, format!("r: {held}"));
 }
 
+/// The gate shut, and no cause was named.
+#[test]
+fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() {
+    let board = ProbeBoard::default();
+    let replica: Arc<str> = "r".into();
+    let replicas = (&[replica.clone()][..], &ReplicaBook::default());
+    board.configure(replicas, &limits(), PrimaryProbing::Probed, at(0));
+    board.heartbeat_committed(1, at(0));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    board.heartbeat_committed(2, at(1));
+    let told = |status: ReplicationStatus, now| {
+        board.on_replica("r", |lag, key| lag.handle_replica_shows(at(now), key, Some(1)));
+        board.replication_said(&replica, status, at(now));
+        let reading = board.replicas(at(now)).remove(0);
+        let hindrance = board.hindrance_of("r", at(now));
+        let why = hindrance.as_ref().map(|hindrance| hindrance.why.clone());
+        assert_eq!((&why, why.is_some()), (&reading.trouble(), reading.is_passed_by()));
+        assert_eq!(hindrance.map_or("", |it| it.advice), reading.advice());
+        (why.unwrap_or_default(), reading.advice())
+    };
+    let filter = ReplicationStatus::LeavesOut("Replicate_Ignore_DB");
+    assert_eq!(told(filter.clone(), 1), (String::new(), ""), "it may be another one's");
+    let (why, advice) = told(filter, 2);
+    assert_eq!(why, "a filter there leaves out the heartbeats (Replicate_Ignore_DB)");
+    assert!(advice.contains("CHANGE REPLICATION FILTER"), "{advice}");
+    assert_eq!(told(ReplicationStatus::AllApplied, 3), (String::new(), ""), "as of a second ago");
+    let (why, advice) = told(ReplicationStatus::AllApplied, 4);
+    assert!(why.contains("Seconds_Behind_Source is 0"), "{why}");
+    assert!(advice.contains("binlog-ignore-db"), "{advice}");
+    assert_eq!(told(ReplicationStatus::Runs, 9), (String::new(), ""), "it only lags");
+}
+
 /// Its lag grew without end, and nobody said that it is to be taken out of the file.
 #[test]
 fn a_server_that_replicates_from_nobody_is_stopped_once_it_lags() {

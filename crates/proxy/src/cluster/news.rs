@@ -42,6 +42,8 @@ struct Standing {
     counts: bool,
     /// The error that stopped its replication: another one is news.
     code: Option<u32>,
+    /// Heartbeats pass it by.
+    passed_by: bool,
 }
 
 /// What was told.
@@ -169,7 +171,7 @@ impl Cluster {
             let standing = Standing::of(replica);
             let topic =
                 newsroom.replicas.entry(replica.server.clone()).or_insert(Topic::Begins(now));
-            let counted = Standing { state: ReplicaState::Counted, counts: true, code: None };
+            let counted = Standing::COUNTED;
             let first = match standing.state {
                 ReplicaState::NoData | ReplicaState::NeverCaughtUp => First::WaitsFor(counted),
                 ReplicaState::Counted
@@ -188,7 +190,7 @@ impl Cluster {
     fn tell_replica(
         &self,
         replica: &ReplicaReading,
-        Standing { state, counts, code: _ }: Standing,
+        Standing { state, counts, code: _, passed_by }: Standing,
         News { before, untold }: &News<Option<Standing>>,
         now: MonoTime,
     ) {
@@ -201,6 +203,10 @@ impl Cluster {
         let advice = replica.advice();
         let left_for_s = now.saturating_since(replica.view.since).as_secs();
         match state {
+            ReplicaState::Counted if passed_by => tracing::warn!(
+                %cluster, %server, state = %state_label(state), %before, %lag_s, %error, untold,
+                advice, "heartbeats pass a replica by; its lag grows and counts"
+            ),
             ReplicaState::Counted | ReplicaState::IgnoredSlowest => tracing::info!(
                 %cluster, %server, state = %state_label(state), %before, %lag_s, untold,
                 "a replica's lag counts again"
@@ -235,21 +241,25 @@ impl Says {
 }
 
 impl Standing {
+    const COUNTED: Self =
+        Self { state: ReplicaState::Counted, counts: true, code: None, passed_by: false };
+
     fn of(replica: &ReplicaReading) -> Self {
         let counts = replica.view.counts;
+        let of = |state| Self { state, counts, ..Self::COUNTED };
         match replica.view.state {
             // They take turns at being the slowest.
-            ReplicaState::IgnoredSlowest => {
-                Self { state: ReplicaState::Counted, counts: true, code: None }
-            }
+            ReplicaState::IgnoredSlowest => Self::COUNTED,
             state @ (ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped) => {
-                Self { state, counts, code: replica.replication.code() }
+                Self { code: replica.replication.code(), ..of(state) }
             }
-            state @ (ReplicaState::Counted
-            | ReplicaState::Unreachable
+            state @ ReplicaState::Counted => {
+                Self { passed_by: replica.is_passed_by(), ..of(state) }
+            }
+            state @ (ReplicaState::Unreachable
             | ReplicaState::NeverCaughtUp
             | ReplicaState::DelayedOnPurpose
-            | ReplicaState::NoData) => Self { state, counts, code: None },
+            | ReplicaState::NoData) => of(state),
         }
     }
 }

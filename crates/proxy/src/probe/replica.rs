@@ -10,7 +10,7 @@ use super::answer::number;
 use super::health::Purpose;
 use super::heartbeat::Heartbeat;
 use super::order::Acknowledgements;
-use super::replication::{Dialect, Replication, what_holds};
+use super::replication::{Dialect, Replication, Upstream, what_holds};
 use super::{PROBE_TIMEOUT, ProbeTarget, Site};
 use crate::board::{ProbeError, ReplicationStatus};
 use crate::link::Link;
@@ -36,6 +36,9 @@ pub(super) async fn watch(target: ProbeTarget) {
     });
     let mut question = LagQuestion::of(&target);
     let (mut link, mut threads) = (target.link(PROBE_TIMEOUT), target.link(PROBE_TIMEOUT));
+    if let LagQuestion::Status(_) = question {
+        until_primary_is_known(&target).await;
+    }
     loop {
         rhythm.beat().await;
         note_asked(&target);
@@ -143,7 +146,7 @@ pub(super) fn lag_of(
     told: Replication,
     instead: &str,
 ) -> Result<LagAnswer, ProbeError> {
-    if told.through.is_some() {
+    if matches!(told.upstream, Upstream::Others(_)) {
         note_no_replica(&target.site, &target.server);
     }
     told.lag(instead)
@@ -201,7 +204,7 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
     let cluster = &target.site.cluster;
     let now = cluster.now();
     let status = match answer {
-        Ok(Replication { delay, stopped, waits, .. }) => {
+        Ok(told @ Replication { delay, stopped, waits, .. }) => {
             let delayed = *delay > Duration::ZERO;
             cluster.probes.on_replica(&target.server, |tracker, key| {
                 tracker.handle_replica_delayed_on_purpose(now, key, delayed);
@@ -210,7 +213,7 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
             match (stopped, waits) {
                 (Some(stopped), _) => ReplicationStatus::Stopped(stopped.clone()),
                 (None, Some(state)) => ReplicationStatus::Held(state),
-                (None, None) => ReplicationStatus::Runs,
+                (None, None) => runs(target, told),
             }
         }
         // Nothing new: the question may wait behind a STOP REPLICA.
@@ -222,6 +225,29 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
         ) => ReplicationStatus::Untold(error.clone()),
     };
     cluster.probes.replication_said(&target.server, status, now);
+}
+
+/// What there is to say of heartbeats, where lag comes from them, while replication runs.
+fn runs(target: &ProbeTarget, told: &Replication) -> ReplicationStatus {
+    match (&target.probe.source, told.leaves_out(&target.probe.heartbeat_table)) {
+        (LagSource::Heartbeat, Some(filter)) => ReplicationStatus::LeavesOut(filter),
+        (LagSource::Heartbeat, None) if told.behind == Some(Duration::ZERO) => {
+            ReplicationStatus::AllApplied
+        }
+        (LagSource::Heartbeat | LagSource::ReplicaStatus | LagSource::Query(_), _) => {
+            ReplicationStatus::Runs
+        }
+    }
+}
+
+/// Waits until it is known who the primary is: not for longer than it takes to ask, for it may be gone.
+async fn until_primary_is_known(target: &ProbeTarget) {
+    let known = async {
+        while target.site.cluster.probes.primary_as_source().is_none() {
+            tokio::time::sleep(target.probe.probe_interval).await;
+        }
+    };
+    tokio::time::timeout(PROBE_TIMEOUT, known).await.ok();
 }
 
 /// Asks on another connection what holds the replication of a server that does not tell its status

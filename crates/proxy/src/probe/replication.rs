@@ -1,10 +1,14 @@
 //! What a replica itself says about its replication.
 
+mod filter;
+
 use std::time::Duration;
 
 use admission::lag::StoppedThread;
 use mysql_async::{Row, Value};
+use policy::TableName;
 
+use self::filter::Filter;
 use super::answer::{column, number};
 use super::group::Member;
 use super::replica::LagAnswer;
@@ -28,9 +32,22 @@ pub(super) struct Replication {
     pub(super) waits: Option<&'static str>,
     /// It is a member of a group, which tells no `behind`.
     pub(super) is_member: bool,
-    /// The servers that its channels are from, where none of them is the primary: it is behind these
-    /// that it tells how far it is.
-    pub(super) through: Option<String>,
+    /// Whom it is behind as far as it tells.
+    pub(super) upstream: Upstream,
+    /// What each of these channels leaves out.
+    filters: Vec<Filter>,
+}
+
+/// The servers that a replica's channels are from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Upstream {
+    /// The primary, or none that it was ever connected to.
+    #[default]
+    Primary,
+    /// None of these is the primary.
+    Others(String),
+    /// Who the primary is was not told yet.
+    Unknown(String),
 }
 
 /// The states of a thread that is held by its server's locks or disk. (Manual, "Replication SQL Thread
@@ -118,16 +135,28 @@ impl Replication {
         }
     }
 
+    /// The filter there that leaves out this table.
+    pub(super) fn leaves_out(&self, table: &TableName) -> Option<&'static str> {
+        let mut left_out = self.filters.iter().map(|filter| filter.leaves_out(table));
+        let first = left_out.next()??;
+        left_out.all(|other| other.is_some()).then_some(first)
+    }
+
     /// How far it is behind the primary, as it tells it.
     ///
     /// # Errors
-    /// When it tells how far it is behind another replica, which may be behind itself.
+    /// When it tells how far it is behind another replica, which may be behind itself, or nobody knows
+    /// whether it does.
     pub(super) fn lag(self, instead: &str) -> Result<LagAnswer, ProbeError> {
-        match self.through {
-            None => Ok(LagAnswer::Gives(self.behind)),
-            Some(source) => Err(ProbeError::Unusable(format!(
+        match self.upstream {
+            Upstream::Primary => Ok(LagAnswer::Gives(self.behind)),
+            Upstream::Others(source) => Err(ProbeError::Unusable(format!(
                 "it replicates from {source}, not from the primary: Seconds_Behind_Source does not \
                  tell how far it is behind that; {instead}"
+            ))),
+            Upstream::Unknown(source) => Err(ProbeError::Unusable(format!(
+                "it replicates from {source}, and whether that is the primary is not known: the \
+                 primary has not told yet who it is"
             ))),
         }
     }
@@ -176,7 +205,8 @@ impl ChannelStatus {
                 waits: held(row, &["Replica_SQL_Running_State", "Slave_SQL_Running_State"])
                     .or_else(|| held(row, &["Replica_IO_State", "Slave_IO_State"])),
                 is_member: false,
-                through: address_of_source(row),
+                upstream: address_of_source(row).map_or(Upstream::Primary, Upstream::Others),
+                filters: vec![Filter::of_channel(row)],
             },
         }
     }
@@ -206,9 +236,30 @@ fn from(primary: Option<&SourceIdentity>, channels: Vec<ChannelStatus>) -> Vec<R
     };
     let are_own = channels.iter().any(is_own);
     let those = channels.into_iter().filter(|channel| !are_own || is_own(channel));
-    let is_through = primary.is_some() && !are_own;
     let told = those.map(|channel| channel.replication);
-    told.map(|told| Replication { through: told.through.filter(|_| is_through), ..told }).collect()
+    told.map(|told| Replication { upstream: told.upstream.of(primary, are_own), ..told }).collect()
+}
+
+impl Upstream {
+    /// The same of a channel that is one of the primary's own, or of all where there are none.
+    fn of(self, primary: Option<&SourceIdentity>, is_own: bool) -> Self {
+        match (self, primary) {
+            (_, Some(_)) if is_own => Self::Primary,
+            (Self::Others(source) | Self::Unknown(source), None) => Self::Unknown(source),
+            (upstream, _) => upstream,
+        }
+    }
+
+    /// Both, which tell the highest of their lags.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Primary, _) | (_, Self::Primary) => Self::Primary,
+            (Self::Others(a), Self::Others(b)) => Self::Others(format!("{a}, {b}")),
+            (Self::Others(a) | Self::Unknown(a), Self::Others(b) | Self::Unknown(b)) => {
+                Self::Unknown(format!("{a}, {b}"))
+            }
+        }
+    }
 }
 
 /// What of a channel is stopped. With both of its threads stopped it is the one that has an error.
@@ -263,7 +314,8 @@ fn slowest(channels: Vec<Replication>) -> Option<Replication> {
         },
         waits: a.waits.or(b.waits),
         is_member: a.is_member || b.is_member,
-        through: a.through.zip(b.through).map(|(a, b)| format!("{a}, {b}")),
+        upstream: a.upstream.and(b.upstream),
+        filters: a.filters.into_iter().chain(b.filters).collect(),
     })
 }
 
@@ -277,10 +329,7 @@ mod tests {
         let at = |delay, behind| Replication {
             delay: Duration::from_secs(delay),
             behind,
-            stopped: None,
-            waits: None,
-            is_member: false,
-            through: None,
+            ..Replication::default()
         };
         assert_eq!(slowest(vec![]), None);
         assert_eq!(slowest(vec![at(0, seconds(3)), at(5, seconds(1))]), Some(at(0, seconds(3))));
@@ -295,17 +344,14 @@ mod tests {
             source,
             replication: Replication {
                 delay: Duration::from_secs(seconds),
-                behind: None,
                 stopped,
-                waits: None,
-                is_member: false,
-                through: None,
+                ..Replication::default()
             },
         };
         let how = StoppedReplication::new(StoppedThread::Applier, "shop".to_owned(), 0, "");
         let (own, mut foreign) =
             (of(Some(named("1")), 0, Some(how)), of(Some(named("4")), 60, None));
-        foreign.replication.through = Some("db4:3306".to_owned());
+        foreign.replication.upstream = Upstream::Others("db4:3306".to_owned());
         let group = of(None, 0, None);
         let channels = vec![foreign.clone(), own.clone(), group];
         let primary = named("1");
@@ -320,21 +366,17 @@ mod tests {
                 (Duration::ZERO, own.replication.stopped.clone())
             );
         }
-        assert_eq!(told(Some(&chained), vec![foreign.clone()]), Some(foreign.replication));
+        assert_eq!(told(Some(&chained), vec![foreign.clone()]), Some(foreign.replication.clone()));
+        // It was taken at its word until the primary had told who it is.
+        let unknown = told(None, vec![foreign]).unwrap();
+        assert!(unknown.lag("").is_err_and(|error| error.to_string().contains("is not known")));
     }
 
     #[test]
     fn of_several_stopped_channels_the_one_with_an_error_is_told() {
         let stopped = |code| {
             let how = StoppedReplication::new(StoppedThread::Applier, String::new(), code, "");
-            Replication {
-                delay: Duration::ZERO,
-                behind: None,
-                stopped: Some(how),
-                waits: None,
-                is_member: false,
-                through: None,
-            }
+            Replication { stopped: Some(how), ..Replication::default() }
         };
         let runs = Replication { stopped: None, ..stopped(0) };
         let told = slowest(vec![runs, stopped(0), stopped(1062), stopped(1032)]);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use integration::ports::{free_port, loopback};
 use integration::replica::Lag;
 use integration::scenario::{wait_for_signal, wait_until};
 use integration::sluice::{Config, Metrics, SluiceProcess};
@@ -64,6 +65,7 @@ pub(super) async fn a_foreign_channel_excuses_nothing(servers: &Topology, sluice
     let address = replica.addr().to_string();
     foreign.server().run_sql(&["STOP REPLICA", "RESET REPLICA ALL"]).await.unwrap();
     says_nothing_of_another_primary(servers, foreign.addr(), replica.addr()).await;
+    is_not_believed_ahead_of_the_primary(replica.addr()).await;
     let run = async |statements: &[&str]| replica.server().run_sql(statements).await.unwrap();
     let port = foreign.addr().port();
     let change = format!(
@@ -111,6 +113,44 @@ async fn says_nothing_of_another_primary(
     wait_until(&told, SOON, is_told).await.unwrap();
     let shut = |metrics: &Metrics| !is_open(metrics);
     by_status.wait_for_metrics("it says nothing", SOON, shut).await.unwrap();
+}
+
+/// While the primary had not been reached since the start, its replica was taken at its word.
+async fn is_not_believed_ahead_of_the_primary(replica: SocketAddr) {
+    let nobody = loopback(free_port().unwrap());
+    let config = Config::in_front_of(nobody, vec![replica]).unwrap();
+    let plain = "password_env: SLUICE_PROBE_PASSWORD";
+    let yaml = config.render().replace(plain, &format!("{plain}, source: replica_status"));
+    let sluice = SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();
+    let told = ["probe failed", &replica.to_string(), "whether that is the primary is not known"];
+    wait_for_line(&sluice, &told).await;
+    let metrics = sluice.metrics().await.unwrap();
+    assert!(!is_open(&metrics) && lag(&metrics, "").is_none(), "{:?}", lag(&metrics, ""));
+}
+
+/// A filter that is set while it counts: the gate shut, and nothing said why.
+pub(super) async fn heartbeats_that_pass_a_replica_by_are_told(
+    servers: &Topology,
+    sluice: &SluiceProcess,
+) {
+    let replica = servers.replicas.first().unwrap();
+    let address = replica.addr().to_string();
+    let filter = async |schemas: &str| {
+        let change = format!("CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = ({schemas})");
+        let change = ["STOP REPLICA SQL_THREAD", &change, "START REPLICA SQL_THREAD"];
+        replica.server().run_sql(&change).await.unwrap();
+    };
+    filter("sluice").await;
+    let why = "a filter there leaves out the heartbeats (Replicate_Ignore_DB)";
+    wait_for_line(sluice, &["heartbeats pass a replica by", &address, why, "let the schema"]).await;
+    wait_for_signal(sluice, "lag", 0.0).await.unwrap();
+    let note = format!("cluster main: replica {address}: {why}");
+    assert!(sluice.http_get("/readyz").await.unwrap().body.contains(&note));
+    assert!(sluice.http_get("/plain").await.unwrap().body.contains(why));
+    filter("").await;
+    wait_for_line(sluice, &["a replica's lag counts again", "before=counted", &address]).await;
+    wait_for_signal(sluice, "lag", 1.0).await.unwrap();
+    assert!(!sluice.http_get("/readyz").await.unwrap().body.contains(why));
 }
 
 /// The lag had no data, and nothing said why.

@@ -1,0 +1,169 @@
+//! Whether a replica's own filters leave out the heartbeat (manual, "How Servers Evaluate Replication
+//! Filtering Rules").
+//!
+//! As of rows, which is the default format: of statements the schema is the session's, and the
+//! heartbeat's has none.
+
+use mysql_async::Row;
+use policy::TableName;
+
+use super::super::answer::{column, text};
+
+/// The filters of one channel, as `SHOW REPLICA STATUS` lists them. A server with names in lower case
+/// lists them so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    do_schemas: Vec<String>,
+    ignore_schemas: Vec<String>,
+    do_tables: Vec<String>,
+    ignore_tables: Vec<String>,
+    do_patterns: Vec<String>,
+    ignore_patterns: Vec<String>,
+    /// `from,to` each.
+    rewrites: Vec<String>,
+}
+
+const DO_SCHEMAS: &str = "Replicate_Do_DB";
+const IGNORE_SCHEMAS: &str = "Replicate_Ignore_DB";
+const DO_TABLES: &str = "Replicate_Do_Table";
+const IGNORE_TABLES: &str = "Replicate_Ignore_Table";
+const DO_PATTERNS: &str = "Replicate_Wild_Do_Table";
+const IGNORE_PATTERNS: &str = "Replicate_Wild_Ignore_Table";
+const REWRITES: &str = "Replicate_Rewrite_DB";
+
+impl Filter {
+    pub(super) fn of_channel(row: &Row) -> Self {
+        let told = |name: &str| column(row, &[name]).and_then(text).unwrap_or_default();
+        let list = |name: &str| -> Vec<String> {
+            let listed = told(name);
+            let names = listed.split(',').map(str::trim).filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect()
+        };
+        // (from,to),(from,to); MariaDB: from->to
+        let rewrites = told(REWRITES).replace("->", ",");
+        let pairs = rewrites.split(')').map(|pair| pair.trim_start_matches([',', '(', ' ']));
+        Self {
+            do_schemas: list(DO_SCHEMAS),
+            ignore_schemas: list(IGNORE_SCHEMAS),
+            do_tables: list(DO_TABLES),
+            ignore_tables: list(IGNORE_TABLES),
+            do_patterns: list(DO_PATTERNS),
+            ignore_patterns: list(IGNORE_PATTERNS),
+            rewrites: pairs.filter(|pair| !pair.is_empty()).map(str::to_owned).collect(),
+        }
+    }
+
+    /// Which of them leaves out this table; none if none does.
+    pub(crate) fn leaves_out(&self, table: &TableName) -> Option<&'static str> {
+        let TableName { schema, table } = table;
+        let is_rewritten = |pair: &String| {
+            pair.split_once(',')
+                .is_some_and(|(from, to)| from.trim() == schema && to.trim() != schema)
+        };
+        if self.rewrites.iter().any(is_rewritten) {
+            return Some(REWRITES);
+        }
+        if !self.do_schemas.is_empty() {
+            if !self.do_schemas.contains(schema) {
+                return Some(DO_SCHEMAS);
+            }
+        } else if self.ignore_schemas.contains(schema) {
+            return Some(IGNORE_SCHEMAS);
+        }
+        let name = format!("{schema}.{table}");
+        let fits = |patterns: &[String]| patterns.iter().any(|pattern| is_like(&name, pattern));
+        if self.do_tables.contains(&name) {
+            None
+        } else if self.ignore_tables.contains(&name) {
+            Some(IGNORE_TABLES)
+        } else if fits(&self.do_patterns) {
+            None
+        } else if fits(&self.ignore_patterns) {
+            Some(IGNORE_PATTERNS)
+        } else if !self.do_tables.is_empty() {
+            Some(DO_TABLES)
+        } else if !self.do_patterns.is_empty() {
+            Some(DO_PATTERNS)
+        } else {
+            None
+        }
+    }
+}
+
+/// LIKE: `%` is any text, `_` any character, and a backslash takes either as it is.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let name: Vec<char> = name.chars().collect();
+    // Whether the pattern up to here is that much of the name.
+    let mut reached: Vec<bool> = std::iter::once(true).chain(name.iter().map(|_| false)).collect();
+    let mut pattern = pattern.chars();
+    while let Some(part) = pattern.next() {
+        let expected = match part {
+            '%' => {
+                let mut any = false;
+                for reached in &mut reached {
+                    any |= *reached;
+                    *reached = any;
+                }
+                continue;
+            }
+            '_' => None,
+            '\\' => pattern.next(),
+            part => Some(part),
+        };
+        let fits = |c: &char| expected.is_none_or(|expected| expected == *c);
+        let further = reached.iter().zip(&name).map(|(reached, c)| *reached && fits(c));
+        reached = std::iter::once(false).chain(further).collect();
+    }
+    reached.last().is_some_and(|whole| *whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heartbeat() -> TableName {
+        TableName { schema: "sluice".into(), table: "heartbeat".into() }
+    }
+
+    fn some(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn schemas_come_before_tables_and_a_table_that_is_named_before_patterns() {
+        let left_out = |filter: Filter| filter.leaves_out(&heartbeat());
+        let all = Filter::default();
+        assert_eq!(left_out(all.clone()), None);
+        let ignored = Filter { ignore_schemas: some(&["a", "sluice"]), ..all.clone() };
+        assert_eq!(left_out(ignored.clone()), Some(IGNORE_SCHEMAS));
+        // With any Do_DB nobody looks at Ignore_DB.
+        let both = Filter { do_schemas: some(&["sluice"]), ..ignored.clone() };
+        assert_eq!(left_out(both), None);
+        assert_eq!(left_out(Filter { do_schemas: some(&["shop"]), ..ignored }), Some(DO_SCHEMAS));
+        let wild = Filter { ignore_patterns: some(&["s_uice.%"]), ..all.clone() };
+        assert_eq!(left_out(wild.clone()), Some(IGNORE_PATTERNS));
+        let named = Filter { do_tables: some(&["sluice.heartbeat"]), ..wild.clone() };
+        assert_eq!(left_out(named), None);
+        let other = Filter { do_patterns: some(&["shop.%"]), ..all.clone() };
+        assert_eq!(left_out(other), Some(DO_PATTERNS));
+        let table = Filter { ignore_tables: some(&["sluice.heartbeat"]), ..all.clone() };
+        assert_eq!(left_out(table), Some(IGNORE_TABLES));
+        assert_eq!(left_out(Filter { do_tables: some(&["a.b"]), ..all.clone() }), Some(DO_TABLES));
+        let renamed = |pair: &str| Filter { rewrites: some(&[pair]), ..all.clone() };
+        assert_eq!(left_out(renamed("sluice,old")), Some(REWRITES));
+        assert_eq!(left_out(renamed("shop,sluice")), None);
+    }
+
+    #[test]
+    fn a_pattern_is_likes_and_takes_no_longer_for_many_wildcards() {
+        for pattern in ["%", "sluice.%", "%.heart_eat", "sl%ce.h%t", r"sluice.heart\beat"] {
+            assert!(is_like("sluice.heartbeat", pattern), "{pattern}");
+        }
+        for pattern in ["", "sluice", "sluice_", r"sluice\_heartbeat", "_%_.x", "sluice.heartbeat_"]
+        {
+            assert!(!is_like("sluice.heartbeat", pattern), "{pattern}");
+        }
+        assert!(is_like("a_b.c", r"a\_b.%") && !is_like("axb.c", r"a\_b.%"));
+        assert!(!is_like(&"a".repeat(500), &format!("{}b", "%a".repeat(200))));
+    }
+}
