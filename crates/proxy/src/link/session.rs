@@ -23,6 +23,8 @@ pub(super) const AUTOCOMMIT: &str = "SET autocommit = 1";
 /// - rows of former processes could not be deleted by their age (`sql_safe_updates`);
 /// - answers would be cut off or refused (`sql_select_limit`, `sql_big_selects`, `max_execution_time`,
 ///   MariaDB's `max_statement_time`);
+/// - words of Sluice's statements would be others' (`sql_mode=ORACLE` of MariaDB: BODY is a keyword, and
+///   an empty text NULL);
 /// - what is rarely asked would find its session ended (`wait_timeout`);
 /// - a replica would show heartbeats that it has not committed yet, and a primary that logs statements
 ///   would take none (`transaction_isolation`).
@@ -32,7 +34,8 @@ const SETTINGS: &str = "SET autocommit = 1, completion_type = 0, sql_safe_update
     sql_select_limit = 18446744073709551615, sql_big_selects = 1, wait_timeout = 28800 \
     /*!50708 , max_execution_time = 0 */ \
     /*!50720 , transaction_isolation = 'REPEATABLE-READ' */ \
-    /*M!100101 , max_statement_time = 0, tx_isolation = 'REPEATABLE-READ' */";
+    /*M!100101 , max_statement_time = 0, tx_isolation = 'REPEATABLE-READ' */ \
+    /*M!100301 , sql_mode = REPLACE(REPLACE(@@sql_mode, 'ORACLE', ''), 'EMPTY_STRING_IS_NULL', '') */";
 
 const READ_AT_ONCE: &str = "/*!80014 , SESSION group_replication_consistency = 'EVENTUAL' */";
 

@@ -24,11 +24,13 @@ pub(super) const FORMER_PROCESS: [&str; 3] = [
 /// the first rule written at runtime a transaction stayed open, which showed no rule of another Sluice.
 pub(super) const OTHER_DEFAULTS: &str = "SET GLOBAL sql_select_limit = 0, GLOBAL max_join_size = 1, \
     GLOBAL completion_type = 1, GLOBAL wait_timeout = 1 /*!50720 , GLOBAL max_execution_time = 1, \
-    GLOBAL transaction_isolation = 'READ-UNCOMMITTED' */";
+    GLOBAL transaction_isolation = 'READ-UNCOMMITTED' */ \
+    /*M!100301 , GLOBAL sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL' */";
 
 const DEFAULTS: &str = "SET GLOBAL sql_select_limit = DEFAULT, GLOBAL max_join_size = DEFAULT, \
     GLOBAL completion_type = DEFAULT, GLOBAL wait_timeout = DEFAULT, GLOBAL sql_safe_updates = 0 \
-    /*!50720 , GLOBAL max_execution_time = DEFAULT, GLOBAL transaction_isolation = DEFAULT */";
+    /*!50720 , GLOBAL max_execution_time = DEFAULT, GLOBAL transaction_isolation = DEFAULT */ \
+    /*M!100301 , GLOBAL sql_mode = DEFAULT */";
 
 /// With [`OTHER_DEFAULTS`] from the start: no probe has failed, and none found its session ended.
 pub(super) async fn defaults_for_others_are_none_for_sluice(
