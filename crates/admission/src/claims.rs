@@ -16,7 +16,8 @@
 //!
 //! A claim is for who asks for less than its share. Whoever has had a line for
 //! [`SPARSE_FOR`] asks for more, and takes turns like everybody: else a stall would find
-//! every app's claim beside a full window.
+//! every app's claim beside a full window. Where a large statement fills the window for longer than
+//! that, a line is no sign of it, and is given as long ([`crate::pace::Pace::full_for`]).
 //!
 //! Turns are between rules first, and so are claims: an app has its part of its rule's share, an
 //! equal one beside the rule's other apps.
@@ -28,15 +29,18 @@
 //! empties.
 
 mod askers;
+mod sated;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use self::askers::{Asker, Part, STAYS};
 pub(crate) use self::askers::{AskersTurn, Kept};
+use self::sated::Sated;
 use crate::{AppKey, MonoTime, Request, RuleKey, Terms};
 
-/// Who has had a line for so long asks for more than its share.
+/// Who has had a line for so long asks for more than its share, unless a large statement fills the
+/// window for longer.
 pub(crate) const SPARSE_FOR: Duration = Duration::from_secs(1);
 
 /// Who has not asked for so long has no share. Longer than a turn is kept for whoever asks and does
@@ -58,14 +62,14 @@ const USES: Duration = Duration::from_secs(1);
 /// Who uses more of its share than this part leaves nothing: a full claim may be chance.
 const SATED: f64 = 0.8;
 
-/// Less than this part of the whole is nobody's.
-const PART_MIN: f64 = 1e-6;
-
 /// What was admitted beyond the claim is remembered for so long, as a debt.
 const DEBT: Duration = Duration::from_secs(1);
 
 /// Apps with claims; clients choose apps. Beyond, apps take turns.
 const CLAIMS_MAX: usize = 4_096;
+
+/// So many are looked at at once: it is done under a lock, each time that somebody asks.
+const FORGOTTEN_MAX: usize = 16;
 
 /// Apps whose turns are kept: all of them are looked at for each release.
 const KEPT_MAX: usize = 16;
@@ -100,15 +104,6 @@ struct Claim {
     asker: Option<Asker>,
 }
 
-/// Who asks for less than its share.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Sated {
-    /// A part of the whole.
-    share: f64,
-    /// In rows a second.
-    used: f64,
-}
-
 /// In rows a second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Speeds {
@@ -126,8 +121,13 @@ struct RuleClaim {
 }
 
 impl Claims {
-    /// An app asks, or waits at the head.
-    pub(crate) fn note(&mut self, now: MonoTime, request: &Request) {
+    /// An app asks, or waits at the head. Others that wait are told by `waits`.
+    pub(crate) fn note(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        waits: impl Fn(RuleKey, AppKey) -> bool,
+    ) {
         let weight = weight_of(request);
         let has_place = self.apps.len() < CLAIMS_MAX;
         let before = match self.apps.get_mut(&request.app) {
@@ -140,7 +140,7 @@ impl Claims {
                 self.seen.push_back((now, request.app));
                 None
             }
-            None => return self.forget(now),
+            None => return self.forget(now, waits),
         };
         let rule = self.rules.entry(request.rule).or_insert(RuleClaim { weight: 0.0, apps: 0 });
         self.weight += weight - rule.weight;
@@ -149,12 +149,17 @@ impl Claims {
             rule.apps = rule.apps.saturating_add(1);
             before.into_iter().for_each(|before| self.leave_rule(before));
         }
-        self.forget(now);
+        self.forget(now, waits);
     }
 
     /// The same of an app that asks and does not wait.
-    pub(crate) fn note_asker(&mut self, now: MonoTime, request: &Request) {
-        self.note(now, request);
+    pub(crate) fn note_asker(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        waits: impl Fn(RuleKey, AppKey) -> bool,
+    ) {
+        self.note(now, request, waits);
         let Some(claim) = self.apps.get_mut(&request.app) else { return };
         match &mut claim.asker {
             Some(asker) => asker.note(now),
@@ -256,21 +261,28 @@ impl Claims {
         Some(of_rule / f64::from(rule.apps.max(1)))
     }
 
-    fn forget(&mut self, now: MonoTime) {
-        while let Some(&(at, app)) = self.seen.front() {
+    fn forget(&mut self, now: MonoTime, waits: impl Fn(RuleKey, AppKey) -> bool) {
+        for _ in 0..FORGOTTEN_MAX {
+            let Some(&(at, app)) = self.seen.front() else { break };
             if now.saturating_since(at) <= ASKS_FOR {
                 return;
             }
             self.seen.pop_front();
-            let Some(claim) = self.apps.get(&app) else { continue };
+            let Some(claim) = self.apps.get_mut(&app) else { continue };
+            // Whoever waits behind others asks for as long as that takes.
+            if waits(claim.rule, app) {
+                claim.seen_at = now;
+            }
             if now.saturating_since(claim.seen_at) <= ASKS_FOR {
                 self.seen.push_back((claim.seen_at, app));
                 continue;
             }
             self.remove(app);
         }
-        // Sums of floats drift; nothing is left to be summed.
-        (self.weight, self.total, self.sated) = (0.0, 0.0, Sated::default());
+        if self.seen.is_empty() {
+            // Sums of floats drift; nothing is left to be summed.
+            (self.weight, self.total, self.sated) = (0.0, 0.0, Sated::default());
+        }
     }
 
     fn remove(&mut self, app: AppKey) {
@@ -296,24 +308,6 @@ impl Claim {
     fn new(now: MonoTime, rule: RuleKey) -> Self {
         let (used, sated) = (0.0, Sated::default());
         Self { rule, credit: 0.0, filled_at: now, seen_at: now, used, sated, asker: None }
-    }
-}
-
-impl Sated {
-    fn with(self, other: Self) -> Self {
-        Self { share: self.share + other.share, used: self.used + other.used }
-    }
-
-    fn without(self, other: Self) -> Self {
-        let less = |all: f64, one: f64| (all - one).max(0.0);
-        Self { share: less(self.share, other.share), used: less(self.used, other.used) }
-    }
-
-    /// How many times its share each of the others has by what these leave of a pace of `per_s`.
-    fn leaves(self, per_s: f64) -> f64 {
-        let others = 1.0 - self.share;
-        let unused = self.share - self.used / per_s;
-        if others > PART_MIN && unused > 0.0 { 1.0 + unused / others } else { 1.0 }
     }
 }
 
@@ -355,10 +349,14 @@ mod tests {
         }
     }
 
+    fn nobody(_: RuleKey, _: AppKey) -> bool {
+        false
+    }
+
     fn both() -> Claims {
         let mut claims = Claims::default();
-        claims.note(at(0), &of(A, 1, 0.0));
-        claims.note(at(0), &of(B, 3, 0.0));
+        claims.note(at(0), &of(A, 1, 0.0), nobody);
+        claims.note(at(0), &of(B, 3, 0.0), nobody);
         claims
     }
 
@@ -373,8 +371,8 @@ mod tests {
         assert_eq!(ms(claims.covers_in(at(2), A, 1_000.0, 1.0)), Some(2));
         assert_eq!(ms(claims.covers_in(at(4), A, 1_000.0, 1.0)), Some(0));
         let mut diced = Claims::default();
-        diced.note(at(0), &of(A, 1, 0.9));
-        diced.note(at(0), &of(B, 1, 0.1));
+        diced.note(at(0), &of(A, 1, 0.9), nobody);
+        diced.note(at(0), &of(B, 1, 0.1), nobody);
         assert_eq!(ms(diced.covers_in(at(0), A, 1_000.0, 1.0)), Some(10));
     }
 
@@ -382,7 +380,7 @@ mod tests {
     fn the_apps_of_a_rule_share_its_part() {
         let mut claims = both();
         let of_b = Request { app: AppKey(3), ..of(B, 3, 0.0) };
-        claims.note(at(0), &of_b);
+        claims.note(at(0), &of_b, nobody);
         assert_eq!(ms(claims.covers_in(at(0), A, 1_000.0, 1.0)), Some(4), "a quarter, as before");
         for app in [B, AppKey(3)] {
             assert_eq!(ms(claims.covers_in(at(0), app, 1_000.0, 3.0)), Some(8), "3/8 each");
@@ -393,10 +391,10 @@ mod tests {
     fn an_app_that_another_rule_is_about_has_the_share_of_that_one() {
         let mut claims = both();
         let throttled = Request { rule: RuleKey(9), ..of(B, 1, 0.5) };
-        claims.note(at(0), &throttled);
+        claims.note(at(0), &throttled, nobody);
         assert_eq!(ms(claims.covers_in(at(0), A, 1_000.0, 2.0)), Some(3), "two thirds of it");
         assert_eq!(ms(claims.covers_in(at(0), B, 1_000.0, 1.0)), Some(3), "one third");
-        claims.note(at(0), &of(B, 3, 0.0));
+        claims.note(at(0), &of(B, 3, 0.0), nobody);
         assert_eq!(ms(claims.covers_in(at(0), A, 1_000.0, 1.0)), Some(4), "a quarter, as before");
         assert_eq!(claims.rules.len(), 2);
         assert!((claims.weight - 4.0).abs() < 1e-9, "{}", claims.weight);
@@ -407,7 +405,7 @@ mod tests {
         let mut claims = Claims::default();
         let fourth = AppKey(4);
         for app in [A, B, AppKey(3), fourth] {
-            claims.note(at(0), &of(app, 1, 0.0));
+            claims.note(at(0), &of(app, 1, 0.0), nobody);
         }
         // Two that use 50 of their 250 rows a second, and two that have used theirs.
         for step in 0..=500 {
@@ -444,23 +442,38 @@ mod tests {
     #[test]
     fn nobody_has_a_claim_alone_or_while_nothing_is_let_through() {
         let mut claims = Claims::default();
-        claims.note(at(0), &of(A, 1, 0.0));
+        claims.note(at(0), &of(A, 1, 0.0), nobody);
         assert_eq!(claims.covers_in(at(0), A, 1_000.0, 1.0), None);
-        claims.note(at(0), &of(B, 1, 0.0));
+        claims.note(at(0), &of(B, 1, 0.0), nobody);
         assert_eq!(claims.covers_in(at(0), A, 0.0, 1.0), None);
-        claims.note(at(2_000), &of(A, 1, 0.0));
+        claims.note(at(2_000), &of(A, 1, 0.0), nobody);
         assert_eq!(claims.covers_in(at(2_000), A, 1_000.0, 1.0), None, "the other has left");
         assert_eq!(claims.covers_in(at(2_000), B, 1_000.0, 1.0), None);
+    }
+
+    #[test]
+    fn whoever_waits_behind_others_is_not_forgotten() {
+        let mut claims = both();
+        let b_waits = |_, app| app == B;
+        for ms in [2_000, 9_000] {
+            claims.note(at(ms), &of(A, 1, 0.0), b_waits);
+            assert!(claims.covers_in(at(ms), A, 1_000.0, 1.0).is_some(), "a quarter, as before");
+        }
+        claims.note(at(9_100), &of(A, 1, 0.0), nobody);
+        claims.note(at(10_501), &of(A, 1, 0.0), nobody);
+        assert_eq!(claims.covers_in(at(10_501), A, 1_000.0, 1.0), None, "the other has left");
     }
 
     #[test]
     fn apps_that_clients_make_up_are_forgotten() {
         let mut claims = Claims::default();
         for app in 0..10_000 {
-            claims.note(at(0), &of(AppKey(app), 1, 0.0));
+            claims.note(at(0), &of(AppKey(app), 1, 0.0), nobody);
         }
         assert_eq!((claims.apps.len(), claims.seen.len()), (CLAIMS_MAX, CLAIMS_MAX));
-        claims.note(at(1_501), &of(A, 1, 0.0));
+        for _ in 0..=CLAIMS_MAX / FORGOTTEN_MAX {
+            claims.note(at(1_501), &of(A, 1, 0.0), nobody);
+        }
         assert_eq!((claims.apps.len(), claims.seen.len()), (1, 1));
         assert!((claims.weight - 1.0).abs() < 1e-6);
     }

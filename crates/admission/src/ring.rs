@@ -383,6 +383,11 @@ impl Ring {
         waiting.map(|(rule, _)| *rule)
     }
 
+    /// Whether somebody of this app waits.
+    pub(crate) fn has_line(&self, rule: RuleKey, app: AppKey) -> bool {
+        self.rules.get(&rule).is_some_and(|branch| branch.apps.contains_key(&app))
+    }
+
     /// Since when this app has had somebody in line; `None` while it has nobody.
     pub(crate) fn line_since(&self, lane: Lane) -> Option<MonoTime> {
         self.rules.get(&lane.rule)?.apps.get(&lane.app).map(|app| app.line_since)

@@ -6,7 +6,6 @@ use super::Controller;
 use super::decide::Checked;
 use super::room::TICK;
 use crate::checks::Check;
-use crate::claims::SPARSE_FOR;
 use crate::decision::Resolved;
 use crate::gate::Gate;
 use crate::pacing::release_per_s;
@@ -238,8 +237,9 @@ impl Controller {
 
     /// Looks at the next line that has just begun.
     fn look_at_young(&mut self, now: MonoTime, key: GateKey) {
+        let sparse_for = self.sparse_for();
         let Some(gate) = self.gates.get_mut(&key) else { return };
-        let Some(head) = gate.ring.next_young(now, SPARSE_FOR) else { return };
+        let Some(head) = gate.ring.next_young(now, sparse_for) else { return };
         if gate.ring.is_head(head.ticket) || head.ratio > Ratio::ZERO {
             return;
         }

@@ -16,6 +16,7 @@
 //! limited, by a signal or by its rule, an asker takes no place, and is refused while all are taken.
 //! What it means to write counts for the cap of its rule; floors are for statements.
 
+use super::room::waits_in;
 use super::{Controller, Life};
 use crate::checks::Check;
 use crate::claims::{AskersTurn, weight_of};
@@ -114,11 +115,12 @@ impl Controller {
             return Ok(());
         }
         let Some(open_since) = gate.open_since() else {
+            let obstacle = gate.contention_now().unwrap_or(Obstacle::plain(Reason::NoData));
             // Who comes meanwhile is not forgotten.
             if gate.paced && !gate.ring.is_empty() {
-                self.claims.note_asker(now, request);
+                self.claims.note_asker(now, request, waits_in(&self.gates));
             }
-            return Err(gate.contention_now().unwrap_or(Obstacle::plain(Reason::NoData)));
+            return Err(obstacle);
         };
         gate.note_asker(now, request.app);
         let has_turn = if gate.paced && self.pace.is_some() {
@@ -144,7 +146,7 @@ impl Controller {
         if gate.ring.line_since(request.lane()).is_some() {
             return false;
         }
-        self.claims.note_asker(now, request);
+        self.claims.note_asker(now, request, waits_in(&self.gates));
         self.wishes.note(now, request.rule, weight_of(request));
         let Some(pace) = &mut self.pace else { return false };
         let speeds = pace.speeds();

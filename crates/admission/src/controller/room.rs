@@ -1,6 +1,7 @@
 //! Whether there is room for a statement at a gate that is paced by the lag, or that limits the
 //! statements in flight, and what it is charged for.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Controller;
@@ -12,7 +13,8 @@ use crate::pace::{Cost, Pace};
 use crate::patience::Size;
 use crate::ring::Head;
 use crate::{
-    InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Ratio, Request, SignalKey, Terms, Ticket,
+    AppKey, GateKey, InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Ratio, Request, RuleKey,
+    SignalKey, Terms, Ticket,
 };
 
 /// No two looks at a claim are closer: at most 1,000 wake-ups a second.
@@ -77,7 +79,7 @@ impl Controller {
         let lasts = self.costs.lasts(request.digest, request.app);
         let asked = Cost::of(cost, self.known(request)).lasting(lasts);
         let Some(pace) = &mut self.pace else { return true };
-        self.claims.note(now, request);
+        self.claims.note(now, request, waits_in(&self.gates));
         self.wishes.note(now, request.rule, weight_of(request));
         let speeds = pace.speeds();
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
@@ -95,7 +97,7 @@ impl Controller {
         }
         let gate = self.gates.get(&request.gate);
         let line_since = gate.and_then(|gate| gate.ring.line_since(request.lane()));
-        if line_since.is_some_and(|since| now.saturating_since(since) >= SPARSE_FOR) {
+        if line_since.is_some_and(|since| now.saturating_since(since) >= self.sparse_for()) {
             return false;
         }
         match covered_in {
@@ -108,6 +110,11 @@ impl Controller {
         }
     }
 
+    /// Who has had a line for so long asks for more than its share.
+    pub(super) fn sparse_for(&self) -> Duration {
+        SPARSE_FOR.max(self.pace.as_ref().map_or(Duration::ZERO, Pace::full_for))
+    }
+
     /// Whether the claim of its app covers somebody in line at an open gate who is not at its head:
     /// if the line is young, and the app has not had more than its turns. If it will by the passing
     /// of time, that is looked at again then.
@@ -118,7 +125,8 @@ impl Controller {
         let speeds = pace.speeds();
         let ahead = pace.threshold().mul_f64(AHEAD).min(AHEAD_MAX).as_secs_f64() * speeds.rate;
         let lane = request.lane();
-        let is_young = |since: MonoTime| now.saturating_since(since) < SPARSE_FOR;
+        let sparse_for = self.sparse_for();
+        let is_young = |since: MonoTime| now.saturating_since(since) < sparse_for;
         let may_pass = gate.heeds_claims()
             && gate.owed().is_none()
             && gate.ring.line_since(lane).is_some_and(is_young)
@@ -128,7 +136,7 @@ impl Controller {
         if !may_pass {
             return false;
         }
-        self.claims.note(now, request);
+        self.claims.note(now, request, waits_in(&self.gates));
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
         if let Some(wait) = covered_in.filter(|wait| !wait.is_zero()) {
             self.look_again_at(now.saturating_add(wait.max(TICK)));
@@ -306,4 +314,9 @@ impl Controller {
     pub fn in_flight_limits(&self, now: MonoTime) -> impl Iterator<Item = InFlightView> + '_ {
         self.in_flight.views(self.clock.max(now))
     }
+}
+
+/// Whether somebody of an app waits for the pace, at any gate.
+pub(super) fn waits_in(gates: &BTreeMap<GateKey, Gate>) -> impl Fn(RuleKey, AppKey) -> bool + '_ {
+    |rule, app| gates.values().any(|gate| gate.paced && gate.ring.has_line(rule, app))
 }

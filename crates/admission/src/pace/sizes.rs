@@ -1,8 +1,19 @@
 //! The size of the usual large statement: the mean over rows of what they came with.
 
+use std::time::Duration;
+
+use super::Pace;
+
 /// It is remembered for so many of them at least: not for so many statements, since between two
 /// large ones there may be a thousand small ones.
 const COSTS: f64 = 4.0;
+
+/// A large statement fills the window for so many times what the usual one takes at most: the mean
+/// over rows is a part of it, beside apps that have the rest in small ones.
+const FULL_FOR: f64 = 4.0;
+
+/// And for this part of the threshold.
+const FULL_FOR_MAX: f64 = 0.5;
 
 /// Sizes of admissions, decaying: their sum and the sum of their squares.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,5 +34,14 @@ impl Sizes {
     /// In rows.
     pub(super) fn usual(&self) -> f64 {
         if self.costs > 0.0 { self.squares / self.costs } else { 1.0 }
+    }
+}
+
+impl Pace {
+    /// For how long a large statement may fill the window.
+    pub(crate) fn full_for(&self) -> Duration {
+        let usual = self.sizes.usual() / self.rate().unwrap_or(f64::INFINITY);
+        let takes = Duration::try_from_secs_f64(FULL_FOR * usual).unwrap_or_default();
+        takes.min(self.threshold.mul_f64(FULL_FOR_MAX))
     }
 }
