@@ -356,4 +356,5 @@ const EVENTS: &str = "FROM performance_schema.events_statements_history_long \
     WHERE (SQL_TEXT LIKE '%place%' \
     OR EVENT_NAME IN ('statement/com/Execute', 'statement/com/Fetch')) \
     AND EVENT_NAME <> 'statement/com/Prepare' AND NESTING_EVENT_LEVEL = 0 \
-    AND COALESCE(SQL_TEXT, '') NOT LIKE '%performance_schema%'";
+    AND COALESCE(SQL_TEXT, '') NOT LIKE '%performance_schema%' \
+    AND COALESCE(SQL_TEXT, '') NOT LIKE 'SET autocommit = 1, %'";
