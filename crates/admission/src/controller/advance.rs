@@ -237,7 +237,7 @@ impl Controller {
 
     /// Looks at the next line that has just begun.
     fn look_at_young(&mut self, now: MonoTime, key: GateKey) {
-        let sparse_for = self.sparse_for();
+        let sparse_for = self.sparse_for(0.0);
         let Some(gate) = self.gates.get_mut(&key) else { return };
         let Some(head) = gate.ring.next_young(now, sparse_for) else { return };
         if gate.ring.is_head(head.ticket) || head.ratio > Ratio::ZERO {

@@ -118,7 +118,7 @@ impl Controller {
             let obstacle = gate.contention_now().unwrap_or(Obstacle::plain(Reason::NoData));
             // Who comes meanwhile is not forgotten.
             if gate.paced && !gate.ring.is_empty() {
-                self.claims.note_asker(now, request, waits_in(&self.gates));
+                self.claims.note_asker(now, request, waits_in(&self.gates, self.sparse_for(0.0)));
             }
             return Err(obstacle);
         };
@@ -146,7 +146,7 @@ impl Controller {
         if gate.ring.line_since(request.lane()).is_some() {
             return false;
         }
-        self.claims.note_asker(now, request, waits_in(&self.gates));
+        self.claims.note_asker(now, request, waits_in(&self.gates, self.sparse_for(0.0)));
         self.wishes.note(now, request.rule, weight_of(request));
         let Some(pace) = &mut self.pace else { return false };
         let speeds = pace.speeds();

@@ -79,7 +79,8 @@ impl Controller {
         let lasts = self.costs.lasts(request.digest, request.app);
         let asked = Cost::of(cost, self.known(request)).lasting(lasts);
         let Some(pace) = &mut self.pace else { return true };
-        self.claims.note(now, request, waits_in(&self.gates));
+        let full_for = pace.full_for(0.0);
+        self.claims.note(now, request, waits_in(&self.gates, full_for));
         self.wishes.note(now, request.rule, weight_of(request));
         let speeds = pace.speeds();
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
@@ -97,7 +98,7 @@ impl Controller {
         }
         let gate = self.gates.get(&request.gate);
         let line_since = gate.and_then(|gate| gate.ring.line_since(request.lane()));
-        if line_since.is_some_and(|since| now.saturating_since(since) >= self.sparse_for()) {
+        if line_since.is_some_and(|since| now.saturating_since(since) >= self.sparse_for(cost)) {
             return false;
         }
         match covered_in {
@@ -110,9 +111,10 @@ impl Controller {
         }
     }
 
-    /// Who has had a line for so long asks for more than its share.
-    pub(super) fn sparse_for(&self) -> Duration {
-        SPARSE_FOR.max(self.pace.as_ref().map_or(Duration::ZERO, Pace::full_for))
+    /// Who has had a line for so long asks for more than its share, with such a statement at its head.
+    pub(super) fn sparse_for(&self, cost: f64) -> Duration {
+        let full_for = self.pace.as_ref().map(|pace| pace.full_for(cost));
+        SPARSE_FOR.max(full_for.unwrap_or_default())
     }
 
     /// Whether the claim of its app covers somebody in line at an open gate who is not at its head:
@@ -125,7 +127,7 @@ impl Controller {
         let speeds = pace.speeds();
         let ahead = pace.threshold().mul_f64(AHEAD).min(AHEAD_MAX).as_secs_f64() * speeds.rate;
         let lane = request.lane();
-        let sparse_for = self.sparse_for();
+        let sparse_for = self.sparse_for(cost);
         let is_young = |since: MonoTime| now.saturating_since(since) < sparse_for;
         let may_pass = gate.heeds_claims()
             && gate.owed().is_none()
@@ -136,7 +138,8 @@ impl Controller {
         if !may_pass {
             return false;
         }
-        self.claims.note(now, request, waits_in(&self.gates));
+        let full_for = pace.full_for(0.0);
+        self.claims.note(now, request, waits_in(&self.gates, full_for));
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
         if let Some(wait) = covered_in.filter(|wait| !wait.is_zero()) {
             self.look_again_at(now.saturating_add(wait.max(TICK)));
@@ -316,7 +319,14 @@ impl Controller {
     }
 }
 
-/// Whether somebody of an app waits for the pace, at any gate.
-pub(super) fn waits_in(gates: &BTreeMap<GateKey, Gate>) -> impl Fn(RuleKey, AppKey) -> bool + '_ {
-    |rule, app| gates.values().any(|gate| gate.paced && gate.ring.has_line(rule, app))
+/// Whether somebody of an app waits for the pace, at any gate. Where nothing fills the window for long
+/// nobody waits without a look at it.
+pub(super) fn waits_in(
+    gates: &BTreeMap<GateKey, Gate>,
+    full_for: Duration,
+) -> impl Fn(RuleKey, AppKey) -> bool + '_ {
+    move |rule, app| {
+        full_for > SPARSE_FOR
+            && gates.values().any(|gate| gate.paced && gate.ring.has_line(rule, app))
+    }
 }

@@ -12,8 +12,12 @@ const COSTS: f64 = 4.0;
 /// over rows is a part of it, beside apps that have the rest in small ones.
 const FULL_FOR: f64 = 4.0;
 
-/// And for this part of the threshold.
+/// And for this part of the threshold. Where the usual one takes more, what comes behind it makes it
+/// longer that the lag is too high.
 const FULL_FOR_MAX: f64 = 0.5;
+
+/// No more than this part of the usual large one is small beside it.
+const SMALL: f64 = 0.5;
 
 /// Sizes of admissions, decaying: their sum and the sum of their squares.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,10 +42,15 @@ impl Sizes {
 }
 
 impl Pace {
-    /// For how long a large statement may fill the window.
-    pub(crate) fn full_for(&self) -> Duration {
-        let usual = self.sizes.usual() / self.rate().unwrap_or(f64::INFINITY);
-        let takes = Duration::try_from_secs_f64(FULL_FOR * usual).unwrap_or_default();
-        takes.min(self.threshold.mul_f64(FULL_FOR_MAX))
+    /// For how long a large statement may fill the window before one of this cost. Before another
+    /// large one for no time: that would go behind it, and what both leave is known too late.
+    pub(crate) fn full_for(&self, cost: f64) -> Duration {
+        let usual = self.sizes.usual();
+        let takes = usual / self.rate().unwrap_or(f64::INFINITY);
+        let most = FULL_FOR_MAX * self.threshold.as_secs_f64();
+        if cost > SMALL * usual || takes > most {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64((FULL_FOR * takes).min(most)).unwrap_or_default()
     }
 }
