@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use admission::{Controller, Decision, MonoTime, Refusal, Request, Resolved, Ticket};
 use parking_lot::{Mutex, MutexGuard};
-use policy::ClusterPolicy;
+use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
@@ -103,7 +103,7 @@ pub struct Cluster {
     clock: Clock,
     rule_time: RuleTime,
     policy: Current<ClusterPolicy>,
-    /// Locked while another one is put in force.
+    /// Locked while another one is put in force, by time too. No file is read under it.
     changing: Mutex<()>,
     rule_keeper: OnceLock<Arc<dyn RuleKeeper>>,
     gatekeeper: Mutex<Gatekeeper>,
@@ -354,15 +354,7 @@ impl Cluster {
     async fn keep_timers(self: &Arc<Self>) {
         let mut rule_clock = RuleClock::new(&self.policy(), self.pass_rule_time());
         loop {
-            let policy = self.policy();
-            let wall = self.pass_rule_time();
-            if let Some(before) = rule_clock.look(&policy, wall) {
-                rule_clock::log(&policy, before, wall);
-                self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));
-                let config = policy.controller_config();
-                drop(self.control(|controller, now| controller.reconfigure(config, now)));
-                self.rule_changes.send_replace(());
-            }
+            self.follow_rule_clock(&mut rule_clock, self.pass_rule_time());
             let wake_at = self.control(|controller, now| {
                 controller.handle_time(now);
                 controller.poll_timeout()
@@ -379,6 +371,20 @@ impl Cluster {
                 () = self.driver.notified() => {}
             }
         }
+    }
+
+    /// Has who waits judged again where time has put other rules in force. An edit does not come in
+    /// between: the controller would be given the policy of before behind it, and keep that.
+    fn follow_rule_clock(self: &Arc<Self>, rule_clock: &mut RuleClock, wall: UnixTime) {
+        let Some(before) = rule_clock.look(&self.policy(), wall) else { return };
+        let changing = self.changing.lock();
+        let policy = self.policy();
+        rule_clock::log(&policy, before, wall);
+        self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));
+        let config = policy.controller_config();
+        drop(self.control(|controller, now| controller.reconfigure(config, now)));
+        drop(changing);
+        self.rule_changes.send_replace(());
     }
 }
 

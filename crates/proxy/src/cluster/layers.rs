@@ -41,6 +41,8 @@ impl Cluster {
     /// way keep theirs, but for what they may take; waiters are judged again. What ran away from a rule
     /// that watches no more is free, for good.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
+        // It reads files, which may take long.
+        self.tls.apply(&policy);
         let changing = self.changing.lock();
         let running = self.policy();
         let is_limited_otherwise = limits_otherwise(&running.rules, &policy.rules)
@@ -144,7 +146,6 @@ impl Cluster {
 
     fn put_in_force(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let config = policy.controller_config();
-        self.tls.apply(&policy);
         let starvation = starvation::config(&policy);
         self.facts.follow(&self.policy.load(), &policy);
         self.latencies.follow(&policy);

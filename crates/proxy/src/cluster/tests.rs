@@ -136,6 +136,23 @@ async fn who_waits_is_judged_again_when_the_rules_change() {
     assert!(matches!(now, Judgement::Admitted(_)), "{now:?}");
 }
 
+/// Time read the policy, an edit came in force, and time gave the controller the policy of before: a
+/// threshold of the edit did not hold until the next one.
+#[tokio::test]
+async fn time_puts_no_rules_in_force_while_an_edit_does() {
+    let cluster = cluster("  - { name: r, expires_at: 1970-01-01T12:00:00Z }\n");
+    let mut rule_clock = RuleClock::new(&cluster.policy(), UnixTime(0));
+    let changing = cluster.changing.lock();
+    let passing = std::thread::spawn({
+        let cluster = cluster.clone();
+        move || cluster.follow_rule_clock(&mut rule_clock, UnixTime(24 * 3_600))
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!passing.is_finished(), "it has not waited for the edit");
+    drop(changing);
+    passing.join().unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_opens_lets_in_who_waits_and_an_answer_that_nobody_takes_is_given_back() {
     let cluster = cluster(GATED);
