@@ -65,26 +65,33 @@ impl Access {
             changing: Mutex::new(()),
             refused: AtomicU64::new(0),
         };
-        access.put(&admin.access);
+        access.put(&admin.access, Tokens::read(&admin.access.tokens));
         access
     }
 
-    /// The file may have changed.
+    /// The file may have changed. Files of tokens that stay are not read here, and nobody is waited for
+    /// who reads them: one that hangs would hold up every edit.
     pub fn apply(&self, admin: &Admin) {
         self.tls.apply(admin.tls.as_ref());
+        if self.in_force.load().settings == admin.access {
+            return;
+        }
+        let tokens = Tokens::read(&admin.access.tokens);
         let _alone = self.changing.lock();
-        self.put(&admin.access);
+        self.put(&admin.access, tokens);
     }
 
     /// Files of tokens may have changed.
     fn read_again(&self) {
-        let _alone = self.changing.lock();
         let settings = self.in_force.load().settings.clone();
-        self.put(&settings);
+        let tokens = Tokens::read(&settings.tokens);
+        let _alone = self.changing.lock();
+        if self.in_force.load().settings == settings {
+            self.put(&settings, tokens);
+        }
     }
 
-    fn put(&self, settings: &AdminAccess) {
-        let tokens = Tokens::read(&settings.tokens);
+    fn put(&self, settings: &AdminAccess, tokens: Tokens) {
         let before = self.in_force.load();
         if before.settings == *settings && before.tokens.same_as(&tokens) {
             return;

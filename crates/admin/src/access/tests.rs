@@ -184,3 +184,37 @@ fn get_changes_nothing_but_in_old_dialects_where_the_file_says_so() {
         }
     }
 }
+
+/// Whoever compared it held up every later edit, also the one that took it away.
+#[test]
+fn a_tokens_file_that_hangs_holds_up_no_edit() {
+    let ann = Ann::new("hangs");
+    let access = std::sync::Arc::new(access(only(ann.tokens())));
+    std::fs::remove_file(&ann.0).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&ann.0).status().unwrap().success());
+    let writer = std::fs::OpenOptions::new().read(true).write(true).open(&ann.0).unwrap();
+    let reading = std::thread::spawn({
+        let access = access.clone();
+        move || access.read_again()
+    });
+    let (done, is_done) = std::sync::mpsc::channel();
+    let editing = std::thread::spawn({
+        let (access, tokens) = (access.clone(), ann.tokens());
+        move || {
+            for settings in [only(tokens), AdminAccess::default()] {
+                let listen = HERE.parse().unwrap();
+                access.apply(&Admin { listen, tls: None, access: settings });
+            }
+            done.send(()).unwrap();
+        }
+    });
+    let edited = is_done.recv_timeout(Duration::from_secs(10));
+    // Whoever reads sees its end, and nobody finds it any more.
+    std::fs::remove_file(&ann.0).unwrap();
+    drop(writer);
+    reading.join().unwrap();
+    edited.expect("the edits are in force");
+    editing.join().unwrap();
+    let by_ann = asked(&Method::POST, &[("authorization", "Bearer correct horse")]);
+    assert_eq!(said(access.author(&by_ann)), "forbidden");
+}

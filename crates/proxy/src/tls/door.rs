@@ -56,10 +56,10 @@ impl DoorTls {
         in_force.settings.as_ref().map(|_| in_force.accept.view("admin"))
     }
 
-    /// The settings may have changed.
+    /// The settings may have changed. Nobody is waited for who reads files of those that stay.
     pub fn apply(&self, settings: Option<&TlsIdentity>) {
-        let _alone = self.renewing.lock();
         if self.in_force.load().settings.as_ref() != settings {
+            let _alone = self.renewing.lock();
             self.renew(settings, settings.map(digest).unwrap_or_default());
         }
     }
