@@ -270,6 +270,9 @@ impl Telemetry {
             mode_label(event.mode),
         ];
         let has_rule = event.rule != NO_RULE;
+        if has_rule {
+            self.note_series_of(event.rule);
+        }
         Series {
             statements: statements.with_label_values(&labels),
             rule_hits: has_rule.then(|| rule_hits.with_label_values(&[event.rule])),

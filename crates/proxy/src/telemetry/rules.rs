@@ -40,6 +40,10 @@ impl Telemetry {
     /// A configuration is in force: exports when its rules expire, lets go of rules that are gone,
     /// and takes over its bounds. Connections that remember `other` for an app go on with it.
     pub fn handle_config(&self, config: &Config) {
+        self.follow_config(config, Instant::now());
+    }
+
+    pub(super) fn follow_config(&self, config: &Config, now: Instant) {
         let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
         self.apps.set_max(max_apps);
         self.users.set_max(max_apps);
@@ -48,9 +52,11 @@ impl Telemetry {
         let mut known = self.rules.lock();
         let gone = std::mem::replace(&mut known.file, named.collect());
         let names: HashSet<Box<str>> = gone.into_keys().chain(known.file.keys().cloned()).collect();
-        self.follow_rules(&mut known, names.iter(), Instant::now());
+        self.follow_rules(&mut known, names.iter(), now);
         drop(known);
         self.begin_at_zero(config);
+        // There may be nobody who scrapes.
+        self.retire_rules(now);
     }
 
     /// These runtime rules of a cluster stand now, or do not any more: exports when they end, and
@@ -93,8 +99,15 @@ impl Telemetry {
         }
         self.follow_rules(&mut known, names.iter(), now);
         drop(known);
-        // There may be nobody who scrapes.
         self.retire_rules(now);
+    }
+
+    /// A series of this rule is made, which may have left long ago: a statement counts when it is over.
+    pub(super) fn note_series_of(&self, rule: &str) {
+        let mut known = self.rules.lock();
+        if known.end_of(rule).is_none() && !known.absent.contains_key(rule) {
+            known.absent.insert(rule.into(), Instant::now());
+        }
     }
 
     /// The table of runtime rules on this cluster's primary was read, or could not be.

@@ -196,6 +196,21 @@ fn rules_show_when_they_expire_and_their_series_go_some_time_after_them() {
     telemetry.statement(&mut cache, &admitted(&main, b"etl"));
     let hits = r#"sluice_rule_hits_total{rule="etl"}"#;
     assert_eq!(value(&telemetry.gather(&[]), hits), 1.0);
+    // It was over long after its rule: that series goes as well.
+    telemetry.retire_rules(Instant::now() + Duration::from_secs(3_600));
+    assert!(!telemetry.gather(&[]).contains(r#"rule="etl""#));
+}
+
+/// Only a scrape let go of them: rules that a program names anew in each file left their series for ever.
+#[test]
+fn series_of_the_files_rules_go_also_where_nobody_scrapes() {
+    let telemetry = telemetry(200);
+    let begun = Instant::now();
+    for minute in 0..100 {
+        let file = config(&format!("  - {{ name: job-{minute}, permanent: true }}\n"));
+        telemetry.follow_config(&file, begun + Duration::from_secs(60 * minute));
+    }
+    assert_eq!(telemetry.rule_hits().len(), 16, "its own, and those of a quarter of an hour");
 }
 
 /// Only a scrape let go of them: a throttle for each migration, named by its UUID, left a series for ever.
