@@ -291,9 +291,14 @@ impl Cluster {
 
     /// The place of one is free.
     fn note_fate(&self, statement: &Statement, fate: Fate) {
-        if fate != Fate::Ended {
+        let told = match fate {
+            Fate::Ended => None,
+            Fate::Unknown | Fate::Expired => self.turned_away.left_behind.lock().again(self.now()),
+        };
+        if let Some(untold) = told {
+            let connection = statement.session.connection_id;
             tracing::warn!(
-                cluster = %self.name, connection = statement.session.connection_id, fate = fate.as_str(),
+                cluster = %self.name, connection, fate = fate.as_str(), untold,
                 "the connection of a statement has ended before its answer, and whether the \
                  server has ended it is not known: its budgets do not count it any more"
             );

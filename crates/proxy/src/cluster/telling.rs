@@ -84,6 +84,8 @@ pub(crate) struct TurnedAway {
     pub(crate) login: Mutex<Repeated>,
     /// It has lost its server.
     pub(crate) backend: Mutex<Repeated>,
+    /// Nobody knows what became of its statement.
+    pub(crate) left_behind: Mutex<Repeated>,
 }
 
 impl TurnedAway {
@@ -98,6 +100,7 @@ impl TurnedAway {
             silent: none(),
             login: none(),
             backend: none(),
+            left_behind: none(),
         }
     }
 }

@@ -157,6 +157,11 @@ async fn of_more_statements_than_the_list_has_room_for_the_places_are_free_at_on
     let unknown = cluster.left_behind.over().find(|(fate, _)| *fate == Fate::Unknown);
     let as_many = u64::try_from(STATEMENTS_MAX).unwrap();
     assert_eq!(unknown, Some((Fate::Unknown, as_many)));
+    // Nobody says what became of the others. Each of them had a line of the log.
+    tokio::time::sleep(UNHEARD_MAX).await;
+    assert_eq!(cluster.left_behind.len(), 0);
+    let told = cluster.turned_away.left_behind.lock().again(cluster.now());
+    assert_eq!(told, None, "there is a line left");
     watch.abort();
 }
 
