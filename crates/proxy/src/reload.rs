@@ -256,18 +256,25 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
 
     async fn check(&mut self, content: FileContent) -> Result<Loaded, LoadError> {
         self.hung.retain(|checking| !checking.is_finished());
-        if self.hung.len() < HUNG_MAX {
-            let before = self.in_force.config.clone();
-            let load = move || content.load(Some(&before), Secrets::Here);
-            let mut checking = tokio::task::spawn_blocking(load);
-            match tokio::time::timeout(CHECKING_MAX, &mut checking).await {
-                Ok(Ok(checked)) => return checked,
-                Ok(Err(error)) => return Err(LoadError::Unreadable(io::Error::other(error))),
-                Err(_) => self.hung.push(checking),
+        if self.hung.len() >= HUNG_MAX {
+            return Err(no_answer(
+                "files that edits before this one named still do not answer, so that it is not \
+                 looked at: when one of them does, save it again or send SIGHUP; or restart",
+            ));
+        }
+        let before = self.in_force.config.clone();
+        let load = move || content.load(Some(&before), Secrets::Here);
+        let mut checking = tokio::task::spawn_blocking(load);
+        match tokio::time::timeout(CHECKING_MAX, &mut checking).await {
+            Ok(Ok(checked)) => checked,
+            Ok(Err(error)) => Err(LoadError::Unreadable(io::Error::other(error))),
+            Err(_) => {
+                self.hung.push(checking);
+                Err(no_answer(
+                    "a file that it names, of a secret or a certificate, does not answer",
+                ))
             }
         }
-        let why = "a file that it names, of a secret or a certificate, does not answer";
-        Err(LoadError::Unreadable(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 
     /// The file's content once it holds still. None: this process is ending.
@@ -399,6 +406,10 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
             }
         }
     }
+}
+
+fn no_answer(why: &str) -> LoadError {
+    LoadError::Unreadable(io::Error::new(io::ErrorKind::TimedOut, why))
 }
 
 fn unix_seconds() -> f64 {
