@@ -12,9 +12,9 @@ pub const RETURNS_WITHIN: Duration = Duration::from_secs(300);
 /// reach a replica that is well, however far it is.
 pub(super) const SHOWN_AGAIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// A replica is asked again within this of its last answer, also while the cluster hibernates. Of one that
-/// was not, the silence says nothing.
-pub(super) const ASKED_WITHIN: Duration = Duration::from_secs(1);
+/// A replica is asked again within half of `stale_after` of its last answer, also while the cluster
+/// hibernates: `probe_interval` is no longer. Of one that was not, the silence says nothing.
+pub(super) const ASKED_WITHIN: f64 = 0.5;
 
 /// A replica, as a number that only the shell can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -394,7 +394,7 @@ impl Replica {
         // for Sluice itself stood still, may answer in a moment.
         let silent = !self.refuses
             && now.saturating_since(heard_at) > config.stale_after
-            && self.in_vain_for(now) >= config.stale_after.saturating_sub(ASKED_WITHIN);
+            && self.in_vain_for(now) >= config.stale_after.mul_f64(ASKED_WITHIN);
         match (self.heard_at, self.failed_since) {
             (None, Some(failed_since)) => Some(failed_since),
             (Some(_), Some(_) | None) | (None, None) => {

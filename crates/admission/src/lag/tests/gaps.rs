@@ -92,3 +92,30 @@ fn who_was_not_asked_while_all_stood_still_has_not_been_silent() {
     cluster.now_ms += 3_050;
     assert_eq!(cluster.state(B), ReplicaState::Unreachable);
 }
+
+/// A second of it did not count as asked in vain, however long it was.
+#[test]
+fn how_long_one_must_be_asked_in_vain_goes_by_how_long_it_may_be_silent() {
+    let mut quick = config(&[A, B]);
+    quick.stale_after = ms(1_000);
+    let mut cluster = Cluster::settled(quick);
+    cluster.now_ms += 8_000;
+    let woken = cluster.now();
+    for key in [A, B] {
+        cluster.tracker.handle_replica_asked(woken, key);
+    }
+    let seq = cluster.now_ms / 250 + 1;
+    cluster.tracker.handle_heartbeat_committed(seq, woken);
+    cluster.tracker.handle_replica_shows(woken, A, Some(seq));
+    assert_eq!(cluster.value(), None, "the other one alone says nothing");
+
+    // Asked every five seconds.
+    let slow = LagConfig { stale_after: ms(10_000), ..config(&[A]) };
+    let mut cluster = Cluster::settled(slow);
+    cluster.now_ms += 5_000;
+    cluster.tracker.handle_replica_asked(cluster.now(), A);
+    cluster.now_ms += 1_000;
+    cluster.tracker.handle_replica_unreachable(cluster.now(), A);
+    cluster.now_ms += 4_050;
+    assert_eq!(cluster.state(A), ReplicaState::Unreachable);
+}
