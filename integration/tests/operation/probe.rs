@@ -32,6 +32,7 @@ async fn lag_rises_and_falls(mut servers: Topology) {
     let config = Config::new(&servers).unwrap();
     servers.primary.run_sql(&untold::FORMER_PROCESS).await.unwrap();
     untold::set_everywhere(&servers, untold::OTHER_DEFAULTS).await;
+    servers.replicas.first().unwrap().server().run_sql(&[untold::EMPTY_IS_NULL]).await.unwrap();
     let sluice = SluiceProcess::start(&config).await.unwrap();
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     wait_for_log(&sluice, "removed heartbeat rows older than a day").await;

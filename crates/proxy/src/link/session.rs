@@ -29,13 +29,15 @@ pub(super) const AUTOCOMMIT: &str = "SET autocommit = 1";
 /// - a replica would show heartbeats that it has not committed yet, and a primary that logs statements
 ///   would take none (`transaction_isolation`).
 ///
-/// Servers that do not have a variable skip its comment.
+/// Servers that do not have a variable skip its comment. An empty text in it would be NULL until it holds,
+/// and all of it refused.
 const SETTINGS: &str = "SET autocommit = 1, completion_type = 0, sql_safe_updates = 0, \
     sql_select_limit = 18446744073709551615, sql_big_selects = 1, wait_timeout = 28800 \
     /*!50708 , max_execution_time = 0 */ \
     /*!50720 , transaction_isolation = 'REPEATABLE-READ' */ \
     /*M!100101 , max_statement_time = 0, tx_isolation = 'REPEATABLE-READ' */ \
-    /*M!100301 , sql_mode = REPLACE(REPLACE(@@sql_mode, 'ORACLE', ''), 'EMPTY_STRING_IS_NULL', '') */";
+    /*M!100301 , sql_mode = REPLACE(REPLACE(@@sql_mode, 'ORACLE', SPACE(0)), \
+    'EMPTY_STRING_IS_NULL', SPACE(0)) */";
 
 const READ_AT_ONCE: &str = "/*!80014 , SESSION group_replication_consistency = 'EVENTUAL' */";
 

@@ -27,6 +27,11 @@ pub(super) const OTHER_DEFAULTS: &str = "SET GLOBAL sql_select_limit = 0, GLOBAL
     GLOBAL transaction_isolation = 'READ-UNCOMMITTED' */ \
     /*M!100301 , GLOBAL sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL' */";
 
+/// Of these two modes the one without the other: an empty text was NULL in the very statement that takes it
+/// out, which failed as a whole (error 1231).
+pub(super) const EMPTY_IS_NULL: &str =
+    "SET GLOBAL sql_safe_updates = 1 /*M!100301 , GLOBAL sql_mode = 'EMPTY_STRING_IS_NULL' */";
+
 const DEFAULTS: &str = "SET GLOBAL sql_select_limit = DEFAULT, GLOBAL max_join_size = DEFAULT, \
     GLOBAL completion_type = DEFAULT, GLOBAL wait_timeout = DEFAULT, GLOBAL sql_safe_updates = 0 \
     /*!50720 , GLOBAL max_execution_time = DEFAULT, GLOBAL transaction_isolation = DEFAULT */ \
