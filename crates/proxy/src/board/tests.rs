@@ -129,6 +129,9 @@ fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() 
     let (why, advice) = told(ReplicationStatus::AllApplied, 4);
     assert!(why.contains("Seconds_Behind_Source is 0"), "{why}");
     assert!(advice.contains("binlog-ignore-db"), "{advice}");
+    // A STOP REPLICA that waits for a transaction keeps it from saying so any longer.
+    board.replication_unsaid(&replica);
+    assert_eq!(board.hindrance_of("r", at(5)), None, "as of before");
     assert_eq!(told(ReplicationStatus::Runs, 9), (String::new(), ""), "it only lags");
 }
 

@@ -217,7 +217,9 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
             }
         }
         // Nothing new: the question may wait behind a STOP REPLICA.
-        Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::NoPassword(_)) => return,
+        Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::NoPassword(_)) => {
+            return cluster.probes.replication_unsaid(&target.server);
+        }
         Err(
             error @ (ProbeError::Refused { .. }
             | ProbeError::Unencrypted(_)
