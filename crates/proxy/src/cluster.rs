@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use admission::{Controller, Decision, MonoTime, Refusal, Request, Resolved, Ticket};
 use parking_lot::{Mutex, MutexGuard};
-use policy::{ClusterPolicy, UnixTime};
+use policy::ClusterPolicy;
 use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
@@ -371,20 +371,6 @@ impl Cluster {
                 () = self.driver.notified() => {}
             }
         }
-    }
-
-    /// Has who waits judged again where time has put other rules in force. An edit does not come in
-    /// between: the controller would be given the policy of before behind it, and keep that.
-    fn follow_rule_clock(self: &Arc<Self>, rule_clock: &mut RuleClock, wall: UnixTime) {
-        let Some(before) = rule_clock.look(&self.policy(), wall) else { return };
-        let changing = self.changing.lock();
-        let policy = self.policy();
-        rule_clock::log(&policy, before, wall);
-        self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));
-        let config = policy.controller_config();
-        drop(self.control(|controller, now| controller.reconfigure(config, now)));
-        drop(changing);
-        self.rule_changes.send_replace(());
     }
 }
 

@@ -4,6 +4,7 @@
 //! named by the wall clock. So all rules are judged by a time that goes on steadily, and follows a
 //! jump when those ends have been named anew.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use admission::MonoTime;
@@ -48,6 +49,20 @@ fn milliseconds(at: MonoTime) -> i64 {
 }
 
 impl Cluster {
+    /// Has who waits judged again where time has put other rules in force. An edit does not come in
+    /// between: the controller would be given the policy of before behind it, and keep that.
+    pub(super) fn follow_rule_clock(self: &Arc<Self>, rule_clock: &mut RuleClock, wall: UnixTime) {
+        let Some(before) = rule_clock.look(&self.policy(), wall) else { return };
+        let changing = self.changing.lock();
+        let policy = self.policy();
+        log(&policy, before, wall);
+        self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));
+        let config = policy.controller_config();
+        drop(self.control(|controller, now| controller.reconfigure(config, now)));
+        drop(changing);
+        self.rule_changes.send_replace(());
+    }
+
     /// The time by which its rules are judged now.
     pub fn rule_time(&self) -> UnixTime {
         self.rule_time_at(self.clock.now())

@@ -1,4 +1,5 @@
 use admission::Sample;
+use policy::UnixTime;
 use tokio::time::Instant;
 
 use super::*;
