@@ -13,7 +13,7 @@ use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
 use tokio::task::JoinSet;
 
-use super::{RULES, TAIL_PS, send, session};
+use super::{PS_IN_A_MS, RULES, TAIL_PS, send, session};
 
 #[tokio::test]
 async fn mysql_never_has_more_statements_than_a_budget_says() {
@@ -309,15 +309,22 @@ impl Lab {
 
     /// How many statements there were since this was last called, and how many at once.
     pub(super) async fn at_once(&self) -> (usize, usize) {
+        let (statements, most) = self.most_at_once().await;
+        (statements, most.len())
+    }
+
+    /// The same, with the milliseconds for which each of those went on together.
+    pub(super) async fn most_at_once(&self) -> (usize, Vec<u64>) {
         let text = format!("SELECT TIMER_START, TIMER_END {EVENTS}");
         let spans: Vec<(u64, u64)> = self.server.query(&text).await.unwrap();
         let empty = "TRUNCATE TABLE performance_schema.events_statements_history_long";
         self.server.run_sql(&[empty]).await.unwrap();
         let under_way = |at: u64| {
-            spans.iter().filter(|(start, end)| *start <= at && at + TAIL_PS < *end).count()
+            let under_way = spans.iter().filter(|(start, end)| *start <= at && at + TAIL_PS < *end);
+            under_way.map(|(_, end)| (end - at) / PS_IN_A_MS).collect::<Vec<_>>()
         };
-        let most = spans.iter().map(|(start, _)| under_way(*start)).max().unwrap_or(0);
-        (spans.len(), most)
+        let most = spans.iter().map(|(start, _)| under_way(*start)).max_by_key(Vec::len);
+        (spans.len(), most.unwrap_or_default())
     }
 }
 
