@@ -129,7 +129,7 @@ fn place(seconds: f64) -> String {
 }
 
 async fn something(conn: &mut RawConn, chance: &mut Chance) -> integration::error::Result<()> {
-    let place = place(0.04 + 0.01 * f64::from(u8::try_from(chance.below(8)).unwrap_or(0)));
+    let place = place(0.08 + 0.01 * f64::from(u8::try_from(chance.below(8)).unwrap_or(0)));
     let tenant = chance.next();
     let named = format!("{place} /*tenant='t{tenant}'*/");
     match chance.below(8) {
