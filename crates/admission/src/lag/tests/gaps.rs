@@ -68,11 +68,8 @@ fn who_is_not_there_behind_a_gap_is_not_waited_for() {
     assert_eq!((cluster.value(), cluster.state(B)), (Some(0.0), ReplicaState::Unreachable));
 }
 
-/// The process stood still (SIGSTOP, a machine that was paused). The replica that answered first was all
-/// that counted, and its lag of 0 opened the gate over the other one.
-#[test]
-fn who_was_not_asked_while_all_stood_still_has_not_been_silent() {
-    let mut cluster = Cluster::settled(config(&[A, B]));
+/// All stands still for eight seconds; then both are asked, and A answers.
+fn stands_still(cluster: &mut Cluster) {
     cluster.now_ms += 8_000;
     let woken = cluster.now();
     for key in [A, B] {
@@ -81,6 +78,14 @@ fn who_was_not_asked_while_all_stood_still_has_not_been_silent() {
     let seq = cluster.now_ms / 250 + 1;
     cluster.tracker.handle_heartbeat_committed(seq, woken);
     cluster.tracker.handle_replica_shows(woken, A, Some(seq));
+}
+
+/// The process stood still (SIGSTOP, a machine that was paused). The replica that answered first was all
+/// that counted, and its lag of 0 opened the gate over the other one.
+#[test]
+fn who_was_not_asked_while_all_stood_still_has_not_been_silent() {
+    let mut cluster = Cluster::settled(config(&[A, B]));
+    stands_still(&mut cluster);
     assert_eq!(cluster.value(), None, "the other one alone says nothing");
     cluster.now_ms += 200;
     cluster.tracker.handle_replica_shows(cluster.now(), B, Some(10_000 / 250));
@@ -99,14 +104,7 @@ fn how_long_one_must_be_asked_in_vain_goes_by_how_long_it_may_be_silent() {
     let mut quick = config(&[A, B]);
     quick.stale_after = ms(1_000);
     let mut cluster = Cluster::settled(quick);
-    cluster.now_ms += 8_000;
-    let woken = cluster.now();
-    for key in [A, B] {
-        cluster.tracker.handle_replica_asked(woken, key);
-    }
-    let seq = cluster.now_ms / 250 + 1;
-    cluster.tracker.handle_heartbeat_committed(seq, woken);
-    cluster.tracker.handle_replica_shows(woken, A, Some(seq));
+    stands_still(&mut cluster);
     assert_eq!(cluster.value(), None, "the other one alone says nothing");
 
     // Asked every five seconds.
