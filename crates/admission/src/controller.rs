@@ -61,6 +61,7 @@ use crate::queue::{Queue, Spot, Waiter};
 use crate::rates::Rates;
 use crate::row_work::RowWork;
 use crate::signal::{Sample, SignalView};
+use crate::slow_start::SlowStart;
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
 
@@ -99,6 +100,8 @@ pub struct Controller {
     wishes: Wishes,
     /// What every app is sure of at the pace.
     claims: Claims,
+    /// How much of every app may be on its way.
+    slow_start: SlowStart,
     /// Allowed to those who write around Sluice.
     promises: Promises,
     /// So many lines that have just begun are looked at until then.
@@ -153,6 +156,7 @@ impl Controller {
             governing: None,
             wishes: Wishes::default(),
             claims: Claims::default(),
+            slow_start: SlowStart::default(),
             promises: Promises::default(),
             looks: 0,
             looks_until: now,
@@ -216,11 +220,7 @@ impl Controller {
                 if let Some(place) = account.place {
                     self.in_flight.take_back(place);
                 }
-                if let (Some(pace), Some(charge)) = (&mut self.pace, account.charge) {
-                    pace.take_back(charge);
-                    self.claims.spend(account.lane.app, -account.cost);
-                    self.wishes.spend(account.lane.rule, -account.cost);
-                }
+                self.take_back(&account);
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
         }
@@ -261,7 +261,9 @@ impl Controller {
             account.charged_more = more;
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut account.charge) {
+            let before = *charge;
             pace.charge(charge, account.price.of(rows_cost(affected_rows)));
+            self.slow_start.charge(now, account.lane.app, before, *charge);
         }
     }
 }
@@ -282,6 +284,7 @@ impl Controller {
         if let Some(pace) = &mut self.pace {
             self.promises.lapse(now, pace);
             pace.heartbeat_begun(now, seq);
+            self.slow_start.heartbeat_begun(seq);
         }
     }
 
@@ -293,6 +296,7 @@ impl Controller {
         {
             let now = self.clock.max(now);
             pace.handle_progress(now, reading);
+            self.slow_start.shown(pace.shown(), pace.is_braked());
             self.lapse_row_costs(now);
         }
         self.look_at_wishes(now);

@@ -55,6 +55,7 @@ mod request;
 mod ring;
 mod row_work;
 mod signal;
+mod slow_start;
 mod speed;
 mod starvation;
 mod sweep;

@@ -25,6 +25,7 @@
 mod ahead;
 mod learned;
 mod line;
+mod passed_over;
 mod young;
 
 use std::collections::BTreeMap;

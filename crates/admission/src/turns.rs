@@ -202,6 +202,11 @@ impl<K: Copy + Ord> Turns<K> {
         self.order.first().map(|&(_, who)| who)
     }
 
+    /// All who wait, whoever is next first.
+    pub(crate) fn in_turn(&self) -> impl Iterator<Item = K> + '_ {
+        self.order.iter().map(|&(_, who)| who)
+    }
+
     /// How many checks the next winner loses before.
     pub(crate) fn losses_before_win(&self) -> u64 {
         let first = self.first().and_then(|who| self.waiting.get(&who));

@@ -287,9 +287,15 @@ impl Controller {
     /// checks again after the check interval, as it would if nobody waited; with rivals in line all
     /// keep their places.
     fn release_one(&mut self, now: MonoTime, key: GateKey) -> Release {
-        let Some(head) = self.gates.get(&key).and_then(Gate::head) else {
-            return Release::Stays;
-        };
+        let Some(gate) = self.gates.get(&key) else { return Release::Stays };
+        let Some(mut head) = gate.head() else { return Release::Stays };
+        if gate.paced && !self.slow_start.allows(now, head.lane.app, head.known) {
+            // Its limit is its own.
+            let slow_start = &mut self.slow_start;
+            let allowed = |head: &Head| slow_start.allows(now, head.lane.app, head.known);
+            let Some(next) = gate.ring.head_where(allowed) else { return Release::Stays };
+            head = next;
+        }
         // What such statements cost may have been learned since it joined.
         let Some(request) = self.queue.get(head.ticket).map(|waiter| waiter.request) else {
             return Release::Stays;

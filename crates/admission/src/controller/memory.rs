@@ -8,6 +8,10 @@ use crate::pace::Pace;
 use crate::row_work::Behind;
 use crate::{Appliers, Learned, MonoTime, Pacing, RowWorkView, Written};
 
+/// With a rate of another process every app that this knew may have as much on its way as that lets in
+/// within this time, and within that of a statement.
+const TRUSTED_WAY: Duration = Duration::from_secs(1);
+
 impl Controller {
     /// What has been found out, with so many digests and apps at most; `None` where nothing is
     /// paced.
@@ -24,7 +28,11 @@ impl Controller {
     /// itself by now stays.
     pub fn begin_with(&mut self, learned: &Learned, age: Duration) {
         if let Some(pace) = &mut self.pace {
-            pace.begin_with(learned.rate_after(age, pace.threshold()), learned.service);
+            let rate = learned.rate_after(age, pace.threshold());
+            let way = TRUSTED_WAY.saturating_add(learned.service).as_secs_f64();
+            let apps = learned.apps.iter().map(|&(app, ..)| app);
+            self.slow_start.begin_with(self.clock, apps, rate.unwrap_or(0.0) * way);
+            pace.begin_with(rate, learned.service);
         }
         self.costs.begin_with(&learned.digests, &learned.apps);
     }

@@ -11,6 +11,7 @@ use crate::promises::Promises;
 use crate::queue::Indexes;
 use crate::rates::OldLines;
 use crate::signal::Signal;
+use crate::slow_start::SlowStart;
 use crate::starvation::Pool;
 use crate::{ControllerConfig, GateKey, MonoTime, Pacing};
 
@@ -91,6 +92,7 @@ impl Controller {
         }
         let Pacing::Adaptive(adaptive) = self.pacing else {
             self.pace = None;
+            self.slow_start = SlowStart::default();
             self.promises = Promises::default();
             return;
         };

@@ -77,11 +77,15 @@ impl Controller {
 
     fn has_room_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let lasts = self.costs.lasts(request.digest, request.app);
-        let asked = Cost::of(cost, self.known(request)).lasting(lasts);
+        let known = self.known(request);
+        let asked = Cost::of(cost, known).lasting(lasts);
         let Some(pace) = &mut self.pace else { return true };
         let full_for = pace.full_for(0.0);
         self.claims.note(now, request, waits_in(&self.gates, full_for));
         self.wishes.note(now, request.rule, weight_of(request));
+        if !self.slow_start.allows(now, request.app, known) {
+            return false;
+        }
         let speeds = pace.speeds();
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
         let kept = self.claims.kept_from(now, request.app, speeds.rate);
@@ -89,6 +93,7 @@ impl Controller {
         if pace.has_room(now, asked) && kept.is_none() {
             return true;
         }
+        self.slow_start.refused(now, request.app, known);
         if let Some(at) = pace.look_at() {
             self.look_again_at(at);
         }
@@ -139,7 +144,11 @@ impl Controller {
             return false;
         }
         let full_for = pace.full_for(0.0);
+        let known = self.known(request);
         self.claims.note(now, request, waits_in(&self.gates, full_for));
+        if !self.slow_start.allows(now, request.app, known) {
+            return false;
+        }
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
         if let Some(wait) = covered_in.filter(|wait| !wait.is_zero()) {
             self.look_again_at(now.saturating_add(wait.max(TICK)));
@@ -228,6 +237,9 @@ impl Controller {
             (Some(pace), Mode::Observe) => Some(pace.note(now, charged)),
             (None, Mode::Enforce | Mode::Observe) => None,
         };
+        if let Some(charge) = charge {
+            self.slow_start.admit(now, request.app, charge);
+        }
         let limited = self.gates.get(&request.gate).map(Gate::signals);
         let limited = limited.is_some_and(|signals| self.in_flight.limits_any(signals));
         let place = match request.terms.mode {
@@ -291,12 +303,23 @@ impl Controller {
             pace.complete(now, charge, cost);
             self.advices.through.add(lane, cost);
             self.claims.spend(lane.app, more);
+            self.slow_start.complete(now, lane.app, charge, cost);
             self.wishes.spend(rule, more);
             self.row_work.told(written, rows_cost(outcome.affected_rows));
         }
         if let Some(gate) = self.gates.get_mut(&gate) {
             gate.ring.settle(lane, more, weight, line);
         }
+    }
+
+    /// Puts what a statement was charged back that has never run.
+    pub(super) fn take_back(&mut self, account: &Account) {
+        let Account { lane, cost, .. } = *account;
+        let (Some(pace), Some(charge)) = (&mut self.pace, account.charge) else { return };
+        pace.take_back(charge);
+        self.claims.spend(lane.app, -cost);
+        self.wishes.spend(lane.rule, -cost);
+        self.slow_start.take_back(lane.app, charge);
     }
 
     /// Whether others were held back for fear of a statement that has ended.

@@ -13,7 +13,9 @@ impl Controller {
     /// What the adaptive pace goes by; `None` where nothing is paced by the lag.
     #[must_use]
     pub fn pace_view(&self, now: MonoTime) -> Option<PaceView> {
-        self.pace.as_ref().map(|pace| pace.view(self.clock.max(now)))
+        let now = self.clock.max(now);
+        let view = self.pace.as_ref()?.view(now);
+        Some(PaceView { slow_starts: self.slow_start.held_back(now), ..view })
     }
 
     /// The waiters with later tickets than `after`, in the order of their tickets, and why each

@@ -256,6 +256,15 @@ impl Flow {
         self.rate * self.base.part().map_or(part, |most| part.min(most))
     }
 
+    /// Whether so long a queue is braked for that more than what is let in on purpose has made it: of
+    /// half of the threshold, and of more than what is aimed for with another of the usual large
+    /// statements.
+    pub(super) fn is_braked(&self, aim: &Aim) -> bool {
+        let own = &self.own(aim);
+        let most = (own.threshold / 2.0).max(self.target(own) + self.lump_time(own));
+        self.lag >= most && self.pace(aim) < self.rate
+    }
+
     /// Takes in what is seen of the replica.
     pub(super) fn handle(&mut self, look: &Look, ledger: &Ledger, aim: &Aim) {
         self.threshold = look.threshold.map(|own| own.as_secs_f64());

@@ -17,7 +17,7 @@ use crate::MonoTime;
 const EPOCHS_MAX: usize = 1_024;
 
 /// Between which two heartbeats something was admitted. They are numbered from 0.
-type Epoch = u64;
+pub(crate) type Epoch = u64;
 
 /// Work that was admitted and has not completed.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +65,21 @@ impl Charge {
 
     pub(crate) const fn feared(&self) -> f64 {
         self.feared
+    }
+
+    /// What was charged beside that.
+    pub(crate) fn known(&self) -> f64 {
+        self.cost - self.feared
+    }
+
+    /// How many heartbeats were begun before it was admitted.
+    pub(crate) const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn known_in(epoch: Epoch, admitted_at: MonoTime, cost: f64) -> Self {
+        Self { epoch, admitted_at, cost, feared: 0.0 }
     }
 
     pub(crate) const fn admitted_at(&self) -> MonoTime {

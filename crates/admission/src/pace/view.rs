@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Pace;
+use super::flow::Flow;
 use crate::MonoTime;
 use crate::lag::ReplicaKey;
 
@@ -13,6 +14,9 @@ pub struct PaceView {
     pub service: Duration,
     /// How much of what was completed was larger than a window, each by itself.
     pub oversize: u64,
+    /// Apps that were held back within the last second until more of what they write is seen at the
+    /// replicas.
+    pub slow_starts: usize,
     /// The flows to the replicas that count.
     pub flows: Vec<FlowView>,
 }
@@ -41,7 +45,22 @@ impl Pace {
             let flow = self.flows.get(replica)?;
             Some(flow.view(*replica, (&self.ledger, &aim, now)))
         });
-        PaceView { service: self.service(), oversize: self.oversize, flows: flows.collect() }
+        let (service, oversize) = (self.service(), self.oversize);
+        PaceView { service, oversize, slow_starts: 0, flows: flows.collect() }
+    }
+
+    /// The newest heartbeat that all replicas that count show; `None` where one tells its lag itself,
+    /// or none counts.
+    pub(crate) fn shown(&self) -> Option<u64> {
+        let mut shown = self.flows_that_count().map(Flow::shown);
+        let first = shown.next()??;
+        shown.try_fold(first, |least, shown| shown.map(|shown| shown.min(least)))
+    }
+
+    /// Whether a longer queue is braked for than is let in on purpose.
+    pub(crate) fn is_braked(&self) -> bool {
+        let aim = self.aim();
+        self.flows_that_count().any(|flow| flow.is_braked(&aim))
     }
 
     /// How long the lag takes to fall by so many seconds, where it is highest.

@@ -256,3 +256,32 @@ fn leaving_twice_is_leaving_once() {
     assert!(ring.head().is_none());
     assert_eq!((ring.turns.first(), ring.rules[&A.rule].apps.len(), ring.weight), (None, 0, 0));
 }
+
+#[test]
+fn who_may_not_is_passed_over_and_keeps_its_turn() {
+    let mut ring = Ring::default();
+    for (n, lane) in [(1, A), (2, B), (3, C)] {
+        join(&mut ring, lane, n, 1);
+    }
+    let but = |app: u64| move |head: &Head| head.lane.app != AppKey(app);
+    let mut taken = Vec::new();
+    for _ in 0..2 {
+        let head = ring.head_where(but(1)).unwrap();
+        taken.push(head.ticket.as_u64());
+        ring.take(&head, 1.0, &mut dice());
+    }
+    assert_eq!(taken, [2, 3]);
+    assert_eq!(ring.head().unwrap().ticket, Ticket(1), "its turn is still to come");
+    assert!(ring.head_where(|_| false).is_none());
+    let mut of_one_rule = Ring::default();
+    for app in 1..=40 {
+        join(&mut of_one_rule, Lane { app: AppKey(app), ..A }, app, 1);
+    }
+    assert_eq!(of_one_rule.head_where(but(1)).unwrap().ticket, Ticket(2), "of the same rule");
+    let mut looked = 0;
+    let last = of_one_rule.head_where(|head| {
+        looked += 1;
+        head.lane.app == AppKey(40)
+    });
+    assert!(last.is_none() && looked == 17, "{looked} were looked at");
+}

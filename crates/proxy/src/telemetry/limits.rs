@@ -19,6 +19,7 @@ pub(super) struct Limits {
     alone: GaugeVec,
     running: GaugeVec,
     oversize: IntCounterVec,
+    slow_starts: GaugeVec,
     row_cost: GaugeVec,
     transaction_cost: GaugeVec,
 }
@@ -27,7 +28,8 @@ impl Limits {
     pub(super) fn new(registry: &Registry) -> Self {
         let gauges = |name, help, labels: &[&str]| gauges(registry, name, help, labels);
         let labels = ["cluster", "signal"];
-        let servers = ["cluster", "server"];
+        let of_server = |name, help| gauges(name, help, &["cluster", "server"]);
+        let of_cluster = |name, help| gauges(name, help, &["cluster"]);
         Self {
             limit: gauges(
                 "sluice_in_flight_limit",
@@ -51,32 +53,27 @@ impl Limits {
                 "1 for the signal whose pace had no room for somebody within the last 2 seconds.",
                 &labels,
             ),
-            rate: gauges(
+            rate: of_server(
                 "sluice_pace_rate_rows_per_second",
                 "What a replica that counts applies when it is busy, as far as Sluice has found out.",
-                &servers,
             ),
-            window_fill: gauges(
+            window_fill: of_server(
                 "sluice_pace_window_fill",
                 "Work on its way to a replica that counts, as part of the window; from 1 on nothing \
                  more is let in.",
-                &servers,
             ),
-            base: gauges(
+            base: of_server(
                 "sluice_pace_base_transit_seconds",
                 "What replication to a replica takes without a queue, as far as Sluice has found out.",
-                &servers,
             ),
-            alone: gauges(
+            alone: of_server(
                 "sluice_pace_alone_seconds",
                 "What a usual large statement takes by itself at a replica that applies several at \
                  once; 0 where that is not told from a queue.",
-                &servers,
             ),
-            running: gauges(
+            running: of_cluster(
                 "sluice_pace_service_seconds",
                 "How long gated work runs on the primary before it is committed: the mean over rows.",
-                &["cluster"],
             ),
             oversize: counters(
                 registry,
@@ -84,10 +81,13 @@ impl Limits {
                 "Gated statements and transactions that were larger than the window by themselves.",
                 &["cluster"],
             ),
-            transaction_cost: gauges(
+            slow_starts: of_cluster(
+                "sluice_pace_slow_start_apps",
+                "Apps held back until more of what they write has been seen at the replicas.",
+            ),
+            transaction_cost: of_cluster(
                 "sluice_pace_transaction_cost",
                 "What the commit of a transaction counts as beside its rows, in rows of the mean.",
-                &["cluster"],
             ),
             row_cost: gauges(
                 "sluice_pace_row_cost",
@@ -139,6 +139,8 @@ impl Limits {
     pub(super) fn read_pace(&self, cluster: &Cluster, view: &PaceView) {
         let name = &*cluster.name;
         self.oversize.with_label_values(&[name]).inc_by(view.oversize);
+        let slow_starts = u32::try_from(view.slow_starts).unwrap_or(u32::MAX);
+        self.slow_starts.with_label_values(&[name]).set(f64::from(slow_starts));
         self.running.with_label_values(&[name]).set(view.service.as_secs_f64());
         for flow in &view.flows {
             let Some(server) = cluster.probes.server_of(flow.replica) else { continue };

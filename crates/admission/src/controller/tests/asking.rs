@@ -446,6 +446,8 @@ fn a_large_statement_waits_for_who_is_away_for_a_moment_if_it_can_wait() {
             other => assert!(matches!(other, Decision::Queue(_)), "{other:?}"),
         };
     path.lab.rows_each = 1;
+    // Three large ones may be on their way.
+    path.lab.controller.slow_start.begin_with(path.lab.now, [AppKey(9)].into_iter(), 200.0);
     done(&mut path, ETL, 60);
     for _ in 0..1_000 {
         path.step(100.0);
