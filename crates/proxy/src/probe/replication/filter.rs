@@ -19,8 +19,8 @@ pub(crate) struct Filter {
     ignore_tables: Vec<String>,
     do_patterns: Vec<String>,
     ignore_patterns: Vec<String>,
-    /// `from,to` each.
-    rewrites: Vec<String>,
+    /// From and to.
+    rewrites: Vec<(String, String)>,
 }
 
 const DO_SCHEMAS: &str = "Replicate_Do_DB";
@@ -39,9 +39,6 @@ impl Filter {
             let names = listed.split(',').map(str::trim).filter(|name| !name.is_empty());
             names.map(str::to_owned).collect()
         };
-        // (from,to),(from,to); MariaDB: from->to
-        let rewrites = told(REWRITES).replace("->", ",");
-        let pairs = rewrites.split(')').map(|pair| pair.trim_start_matches([',', '(', ' ']));
         Self {
             do_schemas: list(DO_SCHEMAS),
             ignore_schemas: list(IGNORE_SCHEMAS),
@@ -49,17 +46,14 @@ impl Filter {
             ignore_tables: list(IGNORE_TABLES),
             do_patterns: list(DO_PATTERNS),
             ignore_patterns: list(IGNORE_PATTERNS),
-            rewrites: pairs.filter(|pair| !pair.is_empty()).map(str::to_owned).collect(),
+            rewrites: rewrites(&told(REWRITES)),
         }
     }
 
     /// Which of them leaves out this table; none if none does.
     pub(crate) fn leaves_out(&self, table: &TableName) -> Option<&'static str> {
         let TableName { schema, table } = table;
-        let is_rewritten = |pair: &String| {
-            pair.split_once(',')
-                .is_some_and(|(from, to)| from.trim() == schema && to.trim() != schema)
-        };
+        let is_rewritten = |(from, to): &(String, String)| from == schema && to != schema;
         if self.rewrites.iter().any(is_rewritten) {
             return Some(REWRITES);
         }
@@ -88,6 +82,16 @@ impl Filter {
             None
         }
     }
+}
+
+/// `(from,to),(from,to)`; MariaDB: `from->to,from->to`.
+fn rewrites(listed: &str) -> Vec<(String, String)> {
+    let (end, between) = if listed.contains("->") { (',', "->") } else { (')', ",") };
+    let pairs = listed.split(end).filter_map(|pair| {
+        let (from, to) = pair.trim_start_matches([',', '(', ' ']).split_once(between)?;
+        Some((from.trim().to_owned(), to.trim().to_owned()))
+    });
+    pairs.collect()
 }
 
 /// LIKE: `%` is any text, `_` any character, and a backslash takes either as it is.
@@ -149,9 +153,20 @@ mod tests {
         let table = Filter { ignore_tables: some(&["sluice.heartbeat"]), ..all.clone() };
         assert_eq!(left_out(table), Some(IGNORE_TABLES));
         assert_eq!(left_out(Filter { do_tables: some(&["a.b"]), ..all.clone() }), Some(DO_TABLES));
-        let renamed = |pair: &str| Filter { rewrites: some(&[pair]), ..all.clone() };
-        assert_eq!(left_out(renamed("sluice,old")), Some(REWRITES));
-        assert_eq!(left_out(renamed("shop,sluice")), None);
+        let renamed = |listed: &str| Filter { rewrites: rewrites(listed), ..all.clone() };
+        assert_eq!(left_out(renamed("(sluice,old)")), Some(REWRITES));
+        assert_eq!(left_out(renamed("(shop,sluice)")), None);
+    }
+
+    /// Of MariaDB's only the first was seen.
+    #[test]
+    fn each_of_several_rewrites_is_read() {
+        let expected = [("shop", "old"), ("sluice", "new")];
+        let expected = expected.map(|(from, to)| (from.to_owned(), to.to_owned()));
+        for listed in ["(shop,old),(sluice,new)", "shop->old,sluice->new"] {
+            assert_eq!(rewrites(listed), expected, "{listed}");
+        }
+        assert_eq!(rewrites(""), []);
     }
 
     #[test]
