@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::ProbeBoard;
-use crate::probe::{ServerIdentity, SourceIdentity};
+use crate::probe::{Logging, ServerIdentity, SourceIdentity};
 
 /// What tells the primary from all other servers, and each replica.
 #[derive(Debug, Default)]
@@ -39,6 +39,12 @@ impl ProbeBoard {
     /// Who the primary is, as its replicas know it.
     pub(crate) fn primary_as_source(&self) -> Option<SourceIdentity> {
         self.listed.0.lock().primary.as_ref().map(|primary| primary.source.clone())
+    }
+
+    /// As what the primary logs heartbeats.
+    pub(crate) fn primary_logging(&self) -> Logging {
+        let identities = self.listed.0.lock();
+        identities.primary.as_ref().map(|primary| primary.logging).unwrap_or_default()
     }
 
     /// A replica is this server.
@@ -78,7 +84,8 @@ mod tests {
         are(true, true);
         let becomes = |name: &str| {
             let source = SourceIdentity { uuid: Some(name.to_owned()), server_id: None };
-            board.note_primary(ServerIdentity { name: name.to_owned(), source });
+            let logging = Logging::Unknown;
+            board.note_primary(ServerIdentity { name: name.to_owned(), source, logging });
         };
         becomes("uuid of a:3306");
         are(false, true);

@@ -374,8 +374,9 @@ const LOOK_ON_THE_WAY: &str = "they are filtered on their way (binlog-do-db, bin
     cluster's replicas in the file";
 
 const LIFT_THE_FILTER: &str = "on that server let the schema of the heartbeat through, with its \
-    applier stopped (CHANGE REPLICATION FILTER; MariaDB: SET GLOBAL replicate_…); or take `probe: { \
-    source: replica_status }`, or take it out of the cluster's replicas in the file";
+    applier stopped (CHANGE REPLICATION FILTER; MariaDB: SET GLOBAL replicate_…; where the primary logs \
+    statements by replicate-wild-do-table, not by replicate-do-db); or take `probe: { source: \
+    replica_status }`, or take it out of the cluster's replicas in the file";
 
 const HELD_IN: &str = "its replication is held: ";
 

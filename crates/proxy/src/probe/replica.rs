@@ -231,7 +231,8 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
 
 /// What there is to say of heartbeats, where lag comes from them, while replication runs.
 fn runs(target: &ProbeTarget, told: &Replication) -> ReplicationStatus {
-    match (&target.probe.source, told.leaves_out(&target.probe.heartbeat_table)) {
+    let logging = target.site.cluster.probes.primary_logging();
+    match (&target.probe.source, told.leaves_out(&target.probe.heartbeat_table, logging)) {
         (LagSource::Heartbeat, Some(filter)) => ReplicationStatus::LeavesOut(filter),
         (LagSource::Heartbeat, None) if told.behind == Some(Duration::ZERO) => {
             ReplicationStatus::AllApplied

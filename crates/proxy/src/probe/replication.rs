@@ -11,6 +11,7 @@ use policy::TableName;
 use self::filter::Filter;
 use super::answer::{column, number};
 use super::group::Member;
+use super::logging::Logging;
 use super::replica::LagAnswer;
 use super::source::SourceIdentity;
 use crate::board::{ProbeBoard, ProbeError, StoppedReplication};
@@ -135,9 +136,13 @@ impl Replication {
         }
     }
 
-    /// The filter there that leaves out this table.
-    pub(super) fn leaves_out(&self, table: &TableName) -> Option<&'static str> {
-        let mut left_out = self.filters.iter().map(|filter| filter.leaves_out(table));
+    /// The filter there that leaves out this table of the heartbeats, which the primary logs so.
+    pub(super) fn leaves_out(&self, table: &TableName, logging: Logging) -> Option<&'static str> {
+        let logging = match self.upstream {
+            Upstream::Primary => logging,
+            Upstream::Others(_) | Upstream::Unknown(_) => logging.passed_on(),
+        };
+        let mut left_out = self.filters.iter().map(|filter| filter.leaves_out(table, logging));
         let first = left_out.next()??;
         left_out.all(|other| other.is_some()).then_some(first)
     }

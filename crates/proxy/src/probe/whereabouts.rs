@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::ProbeTarget;
 use super::answer::text;
+use super::logging::{BINLOG_FORMAT, Logging};
 use super::replica::note_no_replicas;
 use super::source::SourceIdentity;
 use crate::board::ProbeError;
@@ -20,10 +21,10 @@ use crate::link::Link;
 /// How often it is looked: a login, a question and a goodbye.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// What tells servers apart. Every account may read these. The first is MySQL's; a server that was cloned with
-/// its `auto.cnf` has that of another one.
+/// What tells servers apart, and as what one logs. Every account may read these. The first is MySQL's; a server that
+/// was cloned with its `auto.cnf` has that of another one.
 const QUESTION: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
-                        ('server_uuid', 'server_id', 'hostname', 'port', 'datadir')";
+    ('server_uuid', 'server_id', 'hostname', 'port', 'datadir', 'binlog_format')";
 
 /// How soon it is looked again at the start, and where another server was found.
 const SOON: Duration = Duration::from_millis(300);
@@ -70,10 +71,12 @@ impl Doubt {
 /// Who a server is.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerIdentity {
-    /// What no other server has: all of what was asked.
+    /// What no other server has.
     pub(crate) name: String,
     /// The server as its replicas know it.
     pub(crate) source: SourceIdentity,
+    /// What heartbeats are in its log.
+    pub(crate) logging: Logging,
 }
 
 /// Runs until it is dropped. Tells `moved` when the primary is another server than before: all that is connected to it
@@ -166,12 +169,15 @@ impl ServerIdentity {
     fn of(mut told: Vec<(String, String)>) -> Option<Self> {
         let find = |name| told.iter().find(|(is, _)| is == name).map(|(_, value)| value.clone());
         let source = SourceIdentity { uuid: find("server_uuid"), server_id: find("server_id") };
-        // It may be set while the server runs; where there is a uuid it is not needed.
-        told.retain(|(name, _)| source.uuid.is_none() || name != "server_id");
+        let logging = Logging::of(find(BINLOG_FORMAT).as_deref());
+        // Both may be set while the server runs; where there is a uuid the number is not needed.
+        told.retain(|(name, _)| {
+            name != BINLOG_FORMAT && (source.uuid.is_none() || name != "server_id")
+        });
         told.sort_unstable();
         let told: Vec<String> =
             told.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-        (!told.is_empty()).then(|| Self { name: told.join(" "), source })
+        (!told.is_empty()).then(|| Self { name: told.join(" "), source, logging })
     }
 }
 
@@ -192,6 +198,17 @@ mod tests {
         assert_eq!(one.source, twin.source);
         assert_eq!(one.name, of("1", "8", Some("u")).name, "its number was set anew");
         assert_ne!(of("1", "7", None).name, of("1", "8", None).name, "MariaDB");
+    }
+
+    #[test]
+    fn how_it_logs_is_known_and_makes_it_no_other_server() {
+        let of = |format: &str| {
+            let told = [("port", "1"), ("binlog_format", format)];
+            ServerIdentity::of(told.map(|(a, b)| (a.to_owned(), b.to_owned())).into()).unwrap()
+        };
+        let (rows, mixed) = (of("ROW"), of("MIXED"));
+        assert_eq!((rows.logging, mixed.logging), (Logging::Rows, Logging::Statements));
+        assert_eq!(rows.name, mixed.name);
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Whether a replica's own filters leave out the heartbeat (manual, "How Servers Evaluate Replication
 //! Filtering Rules").
-//!
-//! As of rows, which is the default format: of statements the schema is the session's, and the
-//! heartbeat's has none.
 
 use mysql_async::Row;
 use policy::TableName;
 
 use super::super::answer::{column, text};
+use super::super::logging::Logging;
 
 /// The filters of one channel, as `SHOW REPLICA STATUS` lists them. A server with names in lower case
 /// lists them so.
@@ -50,9 +48,20 @@ impl Filter {
         }
     }
 
-    /// Which of them leaves out this table; none if none does.
-    pub(crate) fn leaves_out(&self, table: &TableName) -> Option<&'static str> {
-        let TableName { schema, table } = table;
+    /// Which of them leaves out this table; none if none does, or nobody knows.
+    pub(super) fn leaves_out(&self, table: &TableName, logging: Logging) -> Option<&'static str> {
+        let by_schema = match logging {
+            Logging::Rows => self.schema_of_rows(&table.schema),
+            Logging::Statements => self.schema_of_statements(),
+            Logging::Unknown => {
+                self.schema_of_rows(&table.schema).filter(|_| self.schema_of_statements().is_some())
+            }
+        };
+        by_schema.or_else(|| self.table(table))
+    }
+
+    /// Which leaves out rows of this schema.
+    fn schema_of_rows(&self, schema: &String) -> Option<&'static str> {
         let is_rewritten = |(from, to): &(String, String)| from == schema && to != schema;
         if self.rewrites.iter().any(is_rewritten) {
             return Some(REWRITES);
@@ -64,6 +73,15 @@ impl Filter {
         } else if self.ignore_schemas.contains(schema) {
             return Some(IGNORE_SCHEMAS);
         }
+        None
+    }
+
+    /// Which leaves out statements of a session without a default schema, whatever they write to.
+    fn schema_of_statements(&self) -> Option<&'static str> {
+        (!self.do_schemas.is_empty()).then_some(DO_SCHEMAS)
+    }
+
+    fn table(&self, TableName { schema, table }: &TableName) -> Option<&'static str> {
         let name = format!("{schema}.{table}");
         let fits = |patterns: &[String]| patterns.iter().any(|pattern| is_like(&name, pattern));
         if self.do_tables.contains(&name) {
@@ -135,7 +153,7 @@ mod tests {
 
     #[test]
     fn schemas_come_before_tables_and_a_table_that_is_named_before_patterns() {
-        let left_out = |filter: Filter| filter.leaves_out(&heartbeat());
+        let left_out = |filter: Filter| filter.leaves_out(&heartbeat(), Logging::Rows);
         let all = Filter::default();
         assert_eq!(left_out(all.clone()), None);
         let ignored = Filter { ignore_schemas: some(&["a", "sluice"]), ..all.clone() };
@@ -156,6 +174,27 @@ mod tests {
         let renamed = |listed: &str| Filter { rewrites: rewrites(listed), ..all.clone() };
         assert_eq!(left_out(renamed("(sluice,old)")), Some(REWRITES));
         assert_eq!(left_out(renamed("(shop,sluice)")), None);
+    }
+
+    /// A replica that only lagged was said to leave out heartbeats, which came.
+    #[test]
+    fn of_statements_no_schema_but_that_of_their_session_counts() {
+        let left_out = |filter: &Filter| {
+            [Logging::Rows, Logging::Statements, Logging::Unknown]
+                .map(|logging| filter.leaves_out(&heartbeat(), logging))
+        };
+        let all = Filter::default();
+        let ignored = Filter { ignore_schemas: some(&["sluice"]), ..all.clone() };
+        assert_eq!(left_out(&ignored), [Some(IGNORE_SCHEMAS), None, None]);
+        let renamed = Filter { rewrites: rewrites("sluice->old"), ..all.clone() };
+        assert_eq!(left_out(&renamed), [Some(REWRITES), None, None]);
+        let named = Filter { do_schemas: some(&["sluice"]), ..all.clone() };
+        assert_eq!(left_out(&named), [None, Some(DO_SCHEMAS), None]);
+        let other = Filter { do_schemas: some(&["shop"]), ..all.clone() };
+        assert_eq!(left_out(&other), [Some(DO_SCHEMAS); 3]);
+        let wild = Filter { ignore_patterns: some(&["sluice.%"]), ..ignored };
+        let by_table = Some(IGNORE_PATTERNS);
+        assert_eq!(left_out(&wild), [Some(IGNORE_SCHEMAS), by_table, by_table]);
     }
 
     /// Of MariaDB's only the first was seen.
