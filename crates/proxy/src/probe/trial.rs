@@ -23,13 +23,12 @@ use std::time::Duration;
 
 use mysql_async::{Row, Value};
 use policy::{ClusterPolicy, Config, LagSource, Probe, Scope, SignalKind};
-use sql::Server;
 use tokio::task::JoinSet;
 
 use self::account::Account;
-use self::replication::{Channel, ServerIdentity};
+use self::replication::Channel;
 use super::group::Member;
-use super::{appliers, signals};
+use super::{ServerIdentity, appliers, identify, signals};
 use crate::board::ProbeError;
 use crate::link::{Link, ProbeAccount};
 
@@ -217,8 +216,9 @@ impl Visit<'_> {
             self.visited.warning(message);
         }
         self.note_read_only(&account);
-        let is_mysql = matches!(account.server, Server::MySql { .. });
-        self.visited.identity = Some(ServerIdentity::ask(&mut self.link, is_mysql).await?);
+        let identity = identify(&mut self.link).await?;
+        let unsaid = || ProbeError::Unusable("it does not say which server it is".into());
+        self.visited.identity = Some(identity.ok_or_else(unsaid)?);
         match self.visited.role {
             Role::Primary => self.ask_primary(&account).await,
             Role::Replica => self.ask_replica(&account).await,

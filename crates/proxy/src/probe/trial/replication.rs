@@ -9,61 +9,20 @@ use sql::Server;
 use super::account::Account;
 use super::{Role, Visit, Visited};
 use crate::board::{CommitOrder, ProbeError};
-use crate::link::Link;
+use crate::probe::ServerIdentity;
 use crate::probe::answer::{column, text};
 use crate::probe::group::Member;
 use crate::probe::order::Settings;
+use crate::probe::source::SourceIdentity;
 
 /// `ER_PARSE_ERROR`
 const ER_PARSE_ERROR: u16 = 1064;
-
-/// What tells one server from another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ServerIdentity {
-    /// MySQL's; MariaDB has none.
-    uuid: Option<String>,
-    server_id: String,
-    /// With the port it listens on.
-    host: String,
-}
-
-impl ServerIdentity {
-    pub(super) async fn ask(link: &mut Link, is_mysql: bool) -> Result<Self, ProbeError> {
-        let uuid = if is_mysql { "@@GLOBAL.server_uuid" } else { "NULL" };
-        let question =
-            format!("SELECT {uuid}, @@GLOBAL.server_id, @@GLOBAL.hostname, @@GLOBAL.port");
-        let row = link.first(&question).await?;
-        let column = |at| row.as_ref().and_then(|row: &Row| row.as_ref(at)).and_then(text);
-        let (hostname, port) = (column(2).unwrap_or_default(), column(3).unwrap_or_default());
-        Ok(Self {
-            uuid: column(0),
-            server_id: column(1).unwrap_or_default(),
-            host: format!("{hostname}:{port}"),
-        })
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        match (&self.uuid, &other.uuid) {
-            (Some(own), Some(other)) => own == other,
-            (_, _) => self == other,
-        }
-    }
-
-    /// Whether a channel comes from here.
-    fn is_source_of(&self, channel: &Channel) -> bool {
-        match (&self.uuid, &channel.source_uuid) {
-            (Some(own), Some(source)) => own == source,
-            (_, _) => channel.source_id.as_ref() == Some(&self.server_id),
-        }
-    }
-}
 
 /// A row of `SHOW REPLICA STATUS`.
 #[derive(Debug, Clone)]
 pub(super) struct Channel {
     source: String,
-    source_uuid: Option<String>,
-    source_id: Option<String>,
+    from: SourceIdentity,
     /// `Replica_IO_Running` and `Replica_SQL_Running`.
     receives: bool,
     applies: bool,
@@ -75,15 +34,13 @@ pub(super) struct Channel {
 impl Channel {
     fn of(row: &Row) -> Self {
         let first = |names: &[&str]| column(row, names).and_then(text);
-        let told = |names: &[&str]| first(names).filter(|text| !text.is_empty());
         let runs = |names: &[&str]| first(names).is_some_and(|state| state == "Yes");
         let host = first(&["Source_Host", "Master_Host"]).unwrap_or_default();
         let port = first(&["Source_Port", "Master_Port"]).unwrap_or_default();
         let delay = first(&["SQL_Delay"]).and_then(|delay| delay.parse().ok());
         Self {
             source: format!("{host}:{port}"),
-            source_uuid: told(&["Source_UUID", "Master_UUID"]),
-            source_id: told(&["Source_Server_Id", "Master_Server_Id"]).filter(|id| id != "0"),
+            from: SourceIdentity::of_channel(row),
             receives: runs(&["Replica_IO_Running", "Slave_IO_Running"]),
             applies: runs(&["Replica_SQL_Running", "Slave_SQL_Running"]),
             receive_error: first(&["Last_IO_Error"]).unwrap_or_default(),
@@ -93,7 +50,11 @@ impl Channel {
     }
 
     fn knows_its_source(&self) -> bool {
-        self.source_uuid.is_some() || self.source_id.is_some()
+        self.from != SourceIdentity::default()
+    }
+
+    fn comes_from(&self, server: &ServerIdentity) -> bool {
+        server.source.is(&self.from)
     }
 
     /// What keeps the replica from being of use.
@@ -214,7 +175,7 @@ fn is_of_use(
     others: &[ServerIdentity],
 ) -> bool {
     let Some(own) = visited.identity.clone() else { return false };
-    if primary.is_some_and(|primary| primary.is(&own)) {
+    if primary.is_some_and(|primary| primary.name == own.name) {
         visited.fault("it is the primary itself: its lag is always none, and says nothing");
         return true;
     }
@@ -246,7 +207,7 @@ fn is_of_use(
         return !by_status;
     }
     let mut is_of_use = true;
-    let is_own = |channel: &Channel| primary.is_some_and(|primary| primary.is_source_of(channel));
+    let is_own = |channel: &Channel| primary.is_some_and(|primary| channel.comes_from(primary));
     let are_own = channels.iter().any(is_own);
     let those = || channels.iter().filter(|channel| !are_own || is_own(channel));
     for why in those().filter_map(Channel::stopped) {
@@ -277,7 +238,7 @@ fn comes_through(
     let sources: Vec<String> =
         channels.iter().map(|channel| Line(&channel.source).to_string()).collect();
     let sources = sources.join(", ");
-    let comes_from = |server: &ServerIdentity| channels.iter().any(|c| server.is_source_of(c));
+    let comes_from = |server: &ServerIdentity| channels.iter().any(|c| c.comes_from(server));
     if by_status {
         visited.fault(format!(
             "it replicates from {sources}, not from the primary, and Seconds_Behind_Source does not \
@@ -290,4 +251,48 @@ fn comes_through(
         ));
     }
     !by_status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Logging;
+    use crate::probe::trial::Trial;
+
+    fn visited(role: Role, port: u16, uuid: &str) -> Visited {
+        let path = "clusters.main".to_owned();
+        let server = format!("db:{port}").into();
+        let source = SourceIdentity { uuid: Some(uuid.to_owned()), server_id: Some("1".into()) };
+        let name = format!("hostname=db port={port} server_uuid={uuid}");
+        Visited {
+            trial: Trial { path, server, answered: None, findings: Vec::new() },
+            role,
+            identity: Some(ServerIdentity { name, source, logging: Logging::Unknown }),
+            channels: Some(Vec::new()),
+            member: None,
+        }
+    }
+
+    /// It was said to be the primary itself.
+    #[test]
+    fn a_server_that_was_cloned_with_the_primarys_uuid_is_another_one() {
+        let yaml = "version: 1\nclusters:\n  main: {listen: 127.0.0.1:1, primary: db:1, replicas: \
+                    [db:2], probe: {user: sluice}}\n";
+        let config = policy::load(yaml).unwrap();
+        let found = |replica| {
+            let mut visits = [visited(Role::Primary, 1, "u"), replica];
+            compare(config.clusters.first().unwrap(), &mut visits);
+            visits[1]
+                .trial
+                .findings
+                .iter()
+                .map(|f| f.message.clone())
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let clone = found(visited(Role::Replica, 2, "u"));
+        assert!(clone.contains("it is no replica of anybody"), "{clone}");
+        let same = found(visited(Role::Replica, 1, "u"));
+        assert!(same.contains("it is the primary itself"), "{same}");
+    }
 }
