@@ -58,7 +58,10 @@ pub mod trial;
 mod whereabouts;
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use admission::SignalKey;
@@ -92,30 +95,34 @@ const HIBERNATION_INTERVAL_MAX: Duration = Duration::from_secs(1);
 const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 
 /// The probes of one cluster while they run.
-#[derive(Debug)]
+///
+/// On a runtime of one thread a probe that is ended is not polled any more: what it had asked for says
+/// nothing to what is configured behind that, however long its server takes to answer.
+#[derive(Debug, Default)]
 #[must_use = "the probes stop when this is dropped"]
 pub struct Probes {
     tasks: JoinSet<()>,
 }
 
 impl Probes {
-    /// Starts measuring what `policy` names. `neighbours` are all clusters of this process. A cluster without replicas has no lag, and its gate
-    /// knows so before this returns.
+    /// Measures what `policy` names from now on, and nothing of before. `neighbours` are all clusters of this
+    /// process. A cluster without replicas has no lag, and its gate knows so before this returns.
     ///
     /// # Errors
-    /// When the password is not where the file says it is.
-    pub fn spawn(
+    /// When the password is not where the file says it is. It measures what it did before.
+    pub fn follow(
+        &mut self,
         cluster: &Arc<Cluster>,
         policy: &Arc<ClusterPolicy>,
         neighbours: &Arc<[Arc<Cluster>]>,
-    ) -> Result<Self, SecretError> {
-        let mut probes = Self { tasks: JoinSet::new() };
-        let Some(lag) = Lag::of(policy) else { return Ok(probes) };
+    ) -> Result<(), SecretError> {
         let account =
             policy.probe.as_ref().map(|probe| ProbeAccount::of(probe, &policy.backend_tls));
         if let Some(account) = &account {
             account.password()?;
         }
+        self.tasks = JoinSet::new();
+        let Some(lag) = Lag::of(policy) else { return Ok(()) };
         let primary =
             if account.is_some() { PrimaryProbing::Probed } else { PrimaryProbing::NotProbed };
         let replicas = (&*policy.replicas, &policy.replica_terms);
@@ -129,18 +136,13 @@ impl Probes {
         });
         site.publish_lag();
         if policy.replicas.is_empty() {
-            probes.tasks.spawn(publish_for_ever(site.clone()));
+            self.tasks.spawn(publish_for_ever(site.clone()));
         }
         if let (Some(probe), Some(account)) = (&policy.probe, account) {
-            probes.tasks.spawn(watch_quiet(cluster.clone()));
-            probes.start(&site, probe, &account);
+            self.tasks.spawn(watch_quiet(cluster.clone()));
+            self.start(&site, probe, &account);
         }
-        Ok(probes)
-    }
-
-    /// Stops measuring: values become stale.
-    pub fn stop(mut self) {
-        self.tasks.abort_all();
+        Ok(())
     }
 
     fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &ProbeAccount) {
@@ -204,25 +206,35 @@ impl Probes {
         let mut moves = target.moves.clone();
         self.tasks.spawn(async move {
             loop {
-                // A set of one: the probe ends with the set when this task is aborted.
-                let mut running = JoinSet::new();
-                running.spawn(probe(target.clone()));
+                // No task of its own: that would be polled once more behind the end of this one.
                 let ended = tokio::select! {
-                    ended = running.join_next() => ended,
+                    ended = until_it_panics(probe(target.clone())) => ended,
                     () = next_move(&mut moves) => continue,
                 };
                 match ended {
-                    Some(Err(error)) if error.is_panic() => {
+                    Err(Panicked) => {
                         let cluster = &target.site.cluster.name;
                         tracing::error!(%cluster, server = %target.server, "a probe panicked; it \
                             starts again");
                         tokio::time::sleep(RESTART_PAUSE).await;
                     }
-                    Some(Ok(()) | Err(_)) | None => return,
+                    Ok(()) => return,
                 }
             }
         });
     }
+}
+
+/// A probe has panicked; nothing of it is left.
+struct Panicked;
+
+async fn until_it_panics(probe: impl Future<Output = ()>) -> Result<(), Panicked> {
+    let mut probe = Box::pin(probe);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| probe.as_mut().poll(context))) {
+        Ok(polled) => polled.map(Ok),
+        Err(_) => Poll::Ready(Err(Panicked)),
+    })
+    .await
 }
 
 /// Until the server is another one: for ever, where nobody looks.
@@ -352,3 +364,6 @@ async fn publish_for_ever(site: Arc<Site>) {
         site.publish_lag();
     }
 }
+
+#[cfg(test)]
+mod tests;

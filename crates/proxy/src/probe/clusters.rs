@@ -34,7 +34,8 @@ impl ClusterProbes {
         let all: Arc<[Arc<Cluster>]> = clusters.into();
         let start = |cluster: &Arc<Cluster>| {
             let policy = cluster.policy();
-            let probes = Probes::spawn(cluster, &policy, &all)?;
+            let mut probes = Probes::default();
+            probes.follow(cluster, &policy, &all)?;
             Ok(RunningProbes { cluster: cluster.clone(), policy, probes })
         };
         let running = clusters.iter().map(start).collect::<Result<_, SecretError>>()?;
@@ -67,11 +68,8 @@ impl ClusterProbes {
             if policy.is_probed_like(&running.policy) {
                 continue;
             }
-            match Probes::spawn(&running.cluster, &policy, clusters) {
-                Ok(probes) => {
-                    std::mem::replace(&mut running.probes, probes).stop();
-                    running.policy = policy;
-                }
+            match running.probes.follow(&running.cluster, &policy, clusters) {
+                Ok(()) => running.policy = policy,
                 Err(error) => tracing::error!(
                     cluster = %running.cluster.name, %error,
                     "the probes go on as before: there is no password for the new ones"
