@@ -101,6 +101,8 @@ struct ReplicaNews {
     replication: ReplicationStatus,
     delay: Duration,
     order: CommitOrder,
+    /// It shows a heartbeat of before which it has not executed all.
+    overtaken: bool,
     /// How its replication is stopped, or was last.
     stopped: Option<StoppedOnce>,
 }
@@ -340,6 +342,18 @@ impl ProbeBoard {
         seen.order.want(server, order == CommitOrder::ByGtid);
         let news = seen.news.entry(server.clone()).or_default();
         std::mem::replace(&mut news.order, order)
+    }
+
+    /// Whether a replica shows a heartbeat of before which it has not executed all.
+    pub(crate) fn overtaken_said(&self, server: &Arc<str>, overtaken: bool) {
+        if let Some(news) = self.seen.lock().news.get_mut(server) {
+            news.overtaken = overtaken;
+        }
+    }
+
+    /// What was said of that last.
+    pub(crate) fn is_overtaken(&self, server: &Arc<str>) -> bool {
+        self.seen.lock().news.get(server).is_some_and(|news| news.overtaken)
     }
 
     /// In which order a replica commits, as far as it was asked.

@@ -90,7 +90,7 @@ impl Observations {
         unwritten: &Option<String>,
     ) -> Option<ReplicaReading> {
         let news = self.news.get(server).cloned().unwrap_or_default();
-        let ReplicaNews { error, replication, delay, order, stopped: _ } = news;
+        let ReplicaNews { error, replication, delay, order, overtaken: _, stopped: _ } = news;
         Some(ReplicaReading {
             server: server.clone(),
             view: self.lag.as_ref()?.replica(now, key)?,
@@ -130,6 +130,9 @@ pub enum ReplicationStatus {
     Runs,
     /// Nothing is stopped, and it has applied what it has received.
     AllApplied,
+    /// Nothing is stopped, it says that it is not behind, and has not executed all of before the heartbeats
+    /// that it shows.
+    Overtaken,
     /// Nothing is stopped, and this filter of it leaves out the heartbeats.
     LeavesOut(&'static str),
     /// Nothing is stopped, and a thread of it is in this state: something of its server holds it.
@@ -152,6 +155,7 @@ impl ReplicationStatus {
             Self::Unasked
             | Self::Runs
             | Self::AllApplied
+            | Self::Overtaken
             | Self::Held(_)
             | Self::Stopped(_)
             | Self::Untold(_) => None,
@@ -165,6 +169,7 @@ impl ReplicationStatus {
             Self::Unasked
             | Self::Runs
             | Self::AllApplied
+            | Self::Overtaken
             | Self::LeavesOut(_)
             | Self::Held(_)
             | Self::Untold(_) => None,
@@ -189,6 +194,7 @@ impl ReplicaReading {
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
                 | ReplicationStatus::AllApplied
+                | ReplicationStatus::Overtaken
                 | ReplicationStatus::LeavesOut(_),
                 error,
             ) => match error {
@@ -196,6 +202,7 @@ impl ReplicaReading {
                 None => self
                     .left_out()
                     .or_else(|| self.passed_by())
+                    .or_else(|| self.overtaken())
                     .or_else(|| (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())),
             },
         }
@@ -240,12 +247,20 @@ impl ReplicaReading {
                 Some(ALL_APPLIED.to_owned())
             }
             ReplicationStatus::AllApplied
+            | ReplicationStatus::Overtaken
             | ReplicationStatus::Unasked
             | ReplicationStatus::Runs
             | ReplicationStatus::Held(_)
             | ReplicationStatus::Stopped(_)
             | ReplicationStatus::Untold(_) => None,
         }
+    }
+
+    /// Why the heartbeats that it shows do not count.
+    fn overtaken(&self) -> Option<String> {
+        let lag = self.view.lag.filter(|lag| *lag >= self.view.threshold)?;
+        let told = self.replication == ReplicationStatus::Overtaken && lag >= ALL_APPLIED_AFTER;
+        told.then(|| OVERTAKEN.to_owned())
     }
 
     /// Whether it counts and answers, and heartbeats pass it by: its lag grows without work.
@@ -276,9 +291,11 @@ impl ReplicaReading {
                 }
                 ReplicationStatus::LeavesOut(_) if self.is_passed_by() => LIFT_THE_FILTER,
                 ReplicationStatus::AllApplied if self.is_passed_by() => LOOK_ON_THE_WAY,
+                ReplicationStatus::Overtaken if self.overtaken().is_some() => FIND_THE_GTIDS,
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
                 | ReplicationStatus::AllApplied
+                | ReplicationStatus::Overtaken
                 | ReplicationStatus::LeavesOut(_)
                 | ReplicationStatus::Held(_)
                 | ReplicationStatus::Stopped(_)
@@ -323,7 +340,9 @@ impl ReplicaReading {
             (_, ReplicationStatus::Untold(error @ ProbeError::Unusable(_)), None) => {
                 error.to_string()
             }
-            (_, _, None) => self.left_out().or_else(|| self.passed_by())?,
+            (_, _, None) => {
+                self.left_out().or_else(|| self.passed_by()).or_else(|| self.overtaken())?
+            }
         };
         Some(Hindrance { why, advice: self.advice() })
     }
@@ -367,6 +386,12 @@ const ALL_APPLIED_AFTER: Duration = Duration::from_secs(3);
 
 const ALL_APPLIED: &str = "it has applied all that it has received (Seconds_Behind_Source is 0), and \
     the heartbeats are not among that";
+
+const OVERTAKEN: &str = "it shows heartbeats, and has not executed all GTIDs of before them, although \
+    Seconds_Behind_Source is 0";
+
+const FIND_THE_GTIDS: &str = "see there what an applier waits for (SHOW PROCESSLIST), or which GTIDs \
+    of the primary never come (gtid_executed; MariaDB: gtid_slave_pos, IGNORE_DOMAIN_IDS)";
 
 const LOOK_ON_THE_WAY: &str = "they are filtered on their way (binlog-do-db, binlog-ignore-db, \
     log_replica_updates=OFF of a replica between; with binlog_format=STATEMENT replicate-do-db there), \

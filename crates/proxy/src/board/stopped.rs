@@ -177,10 +177,10 @@ impl ProbeBoard {
         stopped.max_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1))).map(|(_, _, text)| text)
     }
 
-    /// A replica's server does not say. That it had applied all was so when it said it.
+    /// A replica's server does not say. That it was not behind was so when it said it.
     pub(crate) fn replication_unsaid(&self, server: &Arc<str>) {
         if let Some(news) = self.seen.lock().news.get_mut(server)
-            && news.replication == ReplicationStatus::AllApplied
+            && let ReplicationStatus::AllApplied | ReplicationStatus::Overtaken = news.replication
         {
             news.replication = ReplicationStatus::Runs;
         }

@@ -135,6 +135,34 @@ fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() 
     assert_eq!(told(ReplicationStatus::Runs, 9), (String::new(), ""), "it only lags");
 }
 
+/// It was said to show no heartbeats, of which it showed the newest.
+#[test]
+fn a_replica_whose_heartbeats_overtake_what_waits_there_says_that() {
+    let board = ProbeBoard::default();
+    let replica: Arc<str> = "r".into();
+    let replicas = (&[replica.clone()][..], &ReplicaBook::default());
+    board.configure(replicas, &limits(), PrimaryProbing::Probed, at(0));
+    board.heartbeat_committed(1, at(0));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    board.order_said(&replica, CommitOrder::ByGtid);
+    board.overtaken_said(&replica, true);
+    assert!(board.is_overtaken(&replica));
+    board.heartbeat_committed(2, at(1));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(3), key, Some(1)));
+    board.replication_said(&replica, ReplicationStatus::Overtaken, at(3));
+    assert_eq!(board.hindrance_of("r", at(3)), None, "it may be at it");
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(9), key, Some(1)));
+    let told = board.hindrance_of("r", at(9)).unwrap();
+    assert!(told.why.contains("has not executed all GTIDs of before them"), "{told:?}");
+    assert!(told.advice.contains("gtid_slave_pos"), "{told:?}");
+    let reading = board.replicas(at(9)).remove(0);
+    assert!(!reading.is_passed_by());
+    assert_eq!(reading.trouble(), Some(told.why));
+    // A STOP REPLICA that waits keeps it from saying so any longer.
+    board.replication_unsaid(&replica);
+    assert_eq!(board.hindrance_of("r", at(9)), None);
+}
+
 /// Its lag grew without end, and nobody said that it is to be taken out of the file.
 #[test]
 fn a_server_that_replicates_from_nobody_is_stopped_once_it_lags() {

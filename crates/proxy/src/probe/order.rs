@@ -145,14 +145,16 @@ impl Acknowledgements {
                 return lag_of(target, told?, instead);
             }
         };
+        let board = &target.site.cluster.probes;
         let shown = self.heartbeat.read(replica).await?;
         self.last = match (shown, applied) {
             (Some(shown), Some(applied)) => {
                 let last = self.last.filter(|last| *last <= shown);
-                target.site.cluster.probes.acknowledged(shown, &applied).max(last)
+                board.acknowledged(shown, &applied).max(last)
             }
             (shown, _) => shown,
         };
+        board.overtaken_said(&target.server, self.last < shown);
         Ok(LagAnswer::Shows(self.last))
     }
 }

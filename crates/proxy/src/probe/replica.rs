@@ -71,7 +71,9 @@ pub(super) async fn watch_status(target: ProbeTarget) {
     loop {
         rhythm.beat().await;
         let mut answer = dialect.ask(&mut link, &target.site.cluster.probes).await;
-        if let Ok(told) = &mut answer {
+        if let Ok(told) = &mut answer
+            && (told.is_behind() || target.site.cluster.probes.is_overtaken(&target.server))
+        {
             told.ask_what_it_waits_for(&mut link).await;
         }
         health.note(&answer);
@@ -231,11 +233,16 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
 
 /// What there is to say of heartbeats, where lag comes from them, while replication runs.
 fn runs(target: &ProbeTarget, told: &Replication) -> ReplicationStatus {
-    let logging = target.site.cluster.probes.primary_logging();
-    match (&target.probe.source, told.leaves_out(&target.probe.heartbeat_table, logging)) {
+    let board = &target.site.cluster.probes;
+    let left_out = told.leaves_out(&target.probe.heartbeat_table, board.primary_logging());
+    match (&target.probe.source, left_out) {
         (LagSource::Heartbeat, Some(filter)) => ReplicationStatus::LeavesOut(filter),
         (LagSource::Heartbeat, None) if told.behind == Some(Duration::ZERO) => {
-            ReplicationStatus::AllApplied
+            if board.is_overtaken(&target.server) {
+                ReplicationStatus::Overtaken
+            } else {
+                ReplicationStatus::AllApplied
+            }
         }
         (LagSource::Heartbeat | LagSource::ReplicaStatus | LagSource::Query(_), _) => {
             ReplicationStatus::Runs
@@ -274,5 +281,27 @@ async fn publishing_meanwhile<T>(target: &ProbeTarget, answer: impl Future<Outpu
             answer = &mut answer => return answer,
             () = tokio::time::sleep(target.probe.probe_interval) => target.site.publish_lag(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{WITH_REPLICA, cluster, target};
+    use super::*;
+    use crate::board::{CommitOrder, PrimaryProbing};
+
+    /// It was said to have applied all but the heartbeats.
+    #[test]
+    fn a_replica_that_is_not_behind_may_be_overtaken() {
+        let target = target(&cluster(WITH_REPLICA));
+        let board = &target.site.cluster.probes;
+        let (policy, limits) = (&target.site.policy, &target.site.lag.limits);
+        let replicas = (&*policy.replicas, &policy.replica_terms);
+        board.configure(replicas, limits, PrimaryProbing::Probed, target.site.cluster.now());
+        board.order_said(&target.server, CommitOrder::ByGtid);
+        let told = Replication { behind: Some(Duration::ZERO), ..Replication::default() };
+        assert_eq!(runs(&target, &told), ReplicationStatus::AllApplied);
+        board.overtaken_said(&target.server, true);
+        assert_eq!(runs(&target, &told), ReplicationStatus::Overtaken);
     }
 }

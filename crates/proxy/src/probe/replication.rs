@@ -36,7 +36,7 @@ pub(super) struct Replication {
     /// Whom it is behind as far as it tells.
     pub(super) upstream: Upstream,
     /// What each of these channels leaves out.
-    filters: Vec<Filter>,
+    pub(super) filters: Vec<Filter>,
 }
 
 /// The servers that a replica's channels are from.
@@ -128,10 +128,14 @@ impl Dialect {
 }
 
 impl Replication {
-    /// Asks what it waits for, where it runs and is behind all the same.
+    /// Whether it says so.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.is_some_and(|behind| behind > Duration::ZERO)
+    }
+
+    /// Asks what it waits for, where it runs.
     pub(super) async fn ask_what_it_waits_for(&mut self, replica: &mut Link) {
-        let is_behind = self.behind.is_some_and(|behind| behind > Duration::ZERO);
-        if is_behind && self.stopped.is_none() && self.waits.is_none() {
+        if self.stopped.is_none() && self.waits.is_none() {
             self.waits = what_holds(replica).await.unwrap_or_default();
         }
     }

@@ -11,13 +11,17 @@ fn config(more: &str) -> policy::Config {
     policy::load(&text).unwrap()
 }
 
-const WITH_REPLICA: &str = "    replicas: [127.0.0.1:2]
+pub(super) fn cluster(more: &str) -> Arc<Cluster> {
+    Cluster::new(config(more).clusters[0].clone(), Clock::start(), 7)
+}
+
+pub(super) const WITH_REPLICA: &str = "    replicas: [127.0.0.1:2]
     probe: { user: sluice }
     signals: { threads_running: { threshold: 500, on: replicas } }
 ";
 
 /// A probe of a replica.
-fn target(cluster: &Arc<Cluster>) -> ProbeTarget {
+pub(super) fn target(cluster: &Arc<Cluster>) -> ProbeTarget {
     let policy = cluster.policy();
     let probe = policy.probe.clone().unwrap();
     ProbeTarget {
@@ -38,8 +42,7 @@ fn target(cluster: &Arc<Cluster>) -> ProbeTarget {
 /// What it had asked of a replica counted for `stale_after` behind the edit that took that out.
 #[tokio::test]
 async fn an_answer_that_comes_behind_an_edit_counts_no_more() {
-    let with_replica = config(WITH_REPLICA);
-    let cluster = Cluster::new(with_replica.clusters[0].clone(), Clock::start(), 7);
+    let cluster = cluster(WITH_REPLICA);
     let answer = Arc::new(Notify::new());
     let mut probes = Probes::default();
     let answered = answer.clone();
@@ -75,8 +78,7 @@ async fn an_answer_that_comes_behind_an_edit_counts_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_panics_starts_again() {
-    let with_replica = config(WITH_REPLICA);
-    let cluster = Cluster::new(with_replica.clusters[0].clone(), Clock::start(), 7);
+    let cluster = cluster(WITH_REPLICA);
     let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
     let mut probes = Probes::default();
     probes.keep(target(&cluster), move |_| {
