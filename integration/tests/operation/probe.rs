@@ -348,6 +348,8 @@ async fn a_frozen_primary_is_not_lag() {
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     let ready = || async { Ok(sluice.http_get("/readyz").await?.status == 200) };
     wait_until("it is ready", SOON, ready).await.unwrap();
+    drop(sluice);
+    channels::a_replica_that_answers_first_waits_for_the_primary(&servers).await;
 }
 
 /// A heartbeat that is committed and not yet sent as the primary freezes is lag, and seen as lag: then

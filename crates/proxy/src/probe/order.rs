@@ -10,7 +10,7 @@ use super::ProbeTarget;
 use super::answer::{number, text};
 use super::gtids::GtidSet;
 use super::heartbeat::Heartbeat;
-use super::replica::{LagAnswer, lag_of};
+use super::replica::{LagAnswer, lag_of, until_primary_is_known};
 use super::replication::Dialect;
 use crate::board::{CommitOrder, ProbeError};
 use crate::link::Link;
@@ -140,6 +140,7 @@ impl Acknowledgements {
             CommitOrder::Unasked | CommitOrder::Kept => None,
             CommitOrder::ByGtid => Some(settings.applied(replica).await?),
             CommitOrder::Unseen => {
+                until_primary_is_known(target).await;
                 let told = self.dialect.ask(replica, &target.site.cluster.probes).await;
                 let instead = "set replica_preserve_commit_order=ON there";
                 return lag_of(target, told?, instead);

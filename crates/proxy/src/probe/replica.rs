@@ -251,7 +251,7 @@ fn runs(target: &ProbeTarget, told: &Replication) -> ReplicationStatus {
 }
 
 /// Waits until it is known who the primary is: not for longer than it takes to ask, for it may be gone.
-async fn until_primary_is_known(target: &ProbeTarget) {
+pub(super) async fn until_primary_is_known(target: &ProbeTarget) {
     let known = async {
         while target.site.cluster.probes.primary_as_source().is_none() {
             tokio::time::sleep(target.probe.probe_interval).await;

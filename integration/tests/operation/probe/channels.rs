@@ -1,6 +1,7 @@
 //! Replicas of several sources, connections that have names, and what leaves out the only replica.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use integration::ports::{free_port, loopback};
 use integration::replica::Lag;
@@ -151,6 +152,31 @@ pub(super) async fn heartbeats_that_pass_a_replica_by_are_told(
     wait_for_line(sluice, &["a replica's lag counts again", "before=counted", &address]).await;
     wait_for_signal(sluice, "lag", 1.0).await.unwrap();
     assert!(!sluice.http_get("/readyz").await.unwrap().body.contains(why));
+}
+
+/// It was told as a probe that fails at each start at which the primary took longer to answer.
+pub(super) async fn a_replica_that_answers_first_waits_for_the_primary(servers: &Topology) {
+    let replica = servers.replicas.first().unwrap();
+    let unseen = [
+        "STOP REPLICA",
+        "CHANGE REPLICATION SOURCE TO SOURCE_AUTO_POSITION = 0",
+        "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+        "SET GLOBAL gtid_mode = OFF_PERMISSIVE",
+        "SET GLOBAL replica_parallel_workers = 4",
+        "SET GLOBAL replica_preserve_commit_order = OFF",
+        "START REPLICA",
+    ];
+    replica.server().run_sql(&unseen).await.unwrap();
+    let config = Config::new(servers).unwrap();
+    servers.primary.freeze().unwrap();
+    let sluice = SluiceProcess::spawn(&config.render(), config.listen, config.admin, &[]).unwrap();
+    let asked = ["a replica's appliers may overtake one another", "Seconds_Behind_Source"];
+    wait_for_line(&sluice, &asked).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    servers.primary.thaw().unwrap();
+    wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    let log = sluice.log().unwrap();
+    assert!(!log.contains("whether that is the primary is not known"), "{log}");
 }
 
 /// The lag had no data, and nothing said why.
