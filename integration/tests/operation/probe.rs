@@ -237,6 +237,12 @@ async fn a_delayed_mysql_replica_is_left_out_until_the_delay_is_lifted() {
 async fn a_delayed_mariadb_replica_is_left_out_until_the_delay_is_lifted() {
     let mut servers = Topology::mariadb(2).await.unwrap();
     let sluice = a_delayed_replica_is_left_out(&mut servers).await;
+    channels::a_filter_is_judged_as_the_primary_logs(&servers, &sluice).await;
+    // Of one replica ten lines are told at once.
+    drop(sluice);
+    let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
+    let replica = servers.replicas.first().unwrap().addr().to_string();
+    wait_for_state(&sluice, &replica, "counted").await;
     channels::a_named_connection_is_seen(&servers, &sluice).await;
 }
 

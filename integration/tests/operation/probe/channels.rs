@@ -154,6 +154,38 @@ pub(super) async fn heartbeats_that_pass_a_replica_by_are_told(
     assert!(!sluice.http_get("/readyz").await.unwrap().body.contains(why));
 }
 
+/// MariaDB's default is MIXED: of the statements that it logs a filter by schema looks at the schema of their
+/// session.
+pub(super) async fn a_filter_is_judged_as_the_primary_logs(
+    servers: &Topology,
+    sluice: &SluiceProcess,
+) {
+    let replica = servers.replicas.first().unwrap();
+    let address = replica.addr().to_string();
+    let filter = async |set: &str| {
+        let set = format!("SET GLOBAL {set}");
+        replica.server().run_sql(&["STOP SLAVE", &set, "START SLAVE"]).await.unwrap();
+    };
+    filter("replicate_ignore_db = 'sluice'").await;
+    let why = "a filter there leaves out the heartbeats (Replicate_Ignore_DB)";
+    let parts = ["heartbeats pass a replica by", &address, why, "MariaDB: SET GLOBAL replicate_"];
+    wait_for_line(sluice, &parts).await;
+    wait_for_signal(sluice, "lag", 0.0).await.unwrap();
+    // The sessions that are there go on as they began.
+    let mixed = ["SET GLOBAL binlog_format = MIXED", "KILL USER 'sluice'"];
+    servers.primary.run_sql(&mixed).await.unwrap();
+    wait_for_line(sluice, &["a replica's lag counts again", "before=counted", &address]).await;
+    wait_for_signal(sluice, "lag", 1.0).await.unwrap();
+
+    filter("replicate_do_db = 'sluice'").await;
+    let why = "a filter there leaves out the heartbeats (Replicate_Do_DB)";
+    let is_told = || async { Ok(sluice.http_get("/plain").await?.body.contains(why)) };
+    wait_until(why, SOON, is_told).await.unwrap();
+    filter("replicate_do_db = ''").await;
+    filter("replicate_ignore_db = ''").await;
+    wait_for_signal(sluice, "lag", 1.0).await.unwrap();
+}
+
 /// It was told as a probe that fails at each start at which the primary took longer to answer.
 pub(super) async fn a_replica_that_answers_first_waits_for_the_primary(servers: &Topology) {
     let replica = servers.replicas.first().unwrap();
