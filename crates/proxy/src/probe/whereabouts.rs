@@ -122,16 +122,35 @@ pub(super) async fn watch(target: ProbeTarget, moved: watch::Sender<()>) {
     }
 }
 
-/// Tells whether a replica of the file is the primary, until it is dropped.
+/// Tells whether a replica of the file is the primary, until it is dropped; once, that its name leads to several
+/// servers: each of its probes has a connection of its own.
 pub(super) async fn watch_replica(target: ProbeTarget) {
     let board = &target.site.cluster.probes;
     let mut link = target.link(super::PROBE_TIMEOUT);
+    let mut before: Option<String> = None;
+    let mut told = false;
+    let mut first_looks = 0..IN_A_ROW;
     loop {
         if let Ok(Some(found)) = identify(&mut link).await {
+            let is_another = before.as_ref().is_some_and(|before| *before != found.name);
+            if is_another && !std::mem::replace(&mut told, true) {
+                tracing::warn!(
+                    cluster = %target.site.cluster.name, server = %target.server, before,
+                    now = found.name,
+                    "a replica's name leads to another server than before; where it leads to several \
+                     in turns, each of its probes may be at another one: name each replica by an \
+                     address of its own"
+                );
+            }
+            before = Some(found.name.clone());
             board.replica_is(&target.server, &found.name, target.site.cluster.now());
             board.note_replica(&target.server, found.name);
         }
-        tokio::time::sleep(INTERVAL).await;
+        let is_anew = first_looks.next().is_some();
+        if is_anew {
+            link.close().await;
+        }
+        tokio::time::sleep(if is_anew { SOON } else { INTERVAL }).await;
     }
 }
 

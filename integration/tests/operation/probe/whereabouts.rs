@@ -93,11 +93,33 @@ async fn lost_connections_are_made_anew(
     }
 }
 
+/// Heartbeats were read at one of them and its replication was asked for at another, and nothing said so.
+async fn a_name_of_several_servers_is_told(primary: SocketAddr, replica: SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let name = listener.local_addr().unwrap();
+    let mut accepting = JoinSet::new();
+    accepting.spawn(async move {
+        let mut open = JoinSet::new();
+        for to in [replica, primary].into_iter().cycle() {
+            let (mut client, _) = listener.accept().await.unwrap();
+            open.spawn(async move {
+                let mut server = TcpStream::connect(to).await.unwrap();
+                copy_bidirectional(&mut client, &mut server).await.ok();
+            });
+        }
+    });
+    let config = Config::in_front_of(primary, vec![name]).unwrap();
+    let sluice = SluiceProcess::spawn(&config.render(), config.listen, config.admin, &[]).unwrap();
+    let told = ["WARN", "a replica's name leads to another server", &name.to_string()];
+    super::wait_for_line(&sluice, &told).await;
+}
+
 #[tokio::test]
 async fn behind_a_switchover_the_probes_go_where_the_clients_go() {
     for flavour in [Flavour::MySql, Flavour::MariaDb] {
         let servers = Topology::start(TopologyOptions::new(flavour, 1)).await.unwrap();
         let (old, new) = (&servers.primary, servers.replicas.first().unwrap().server());
+        a_name_of_several_servers_is_told(old.addr(), new.addr()).await;
         let name = Name::of(old.addr()).await;
         let (to_new, again) = (Name::of(new.addr()).await, Name::of(new.addr()).await);
         let replicas = vec![to_new.address, again.address];
