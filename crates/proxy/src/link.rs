@@ -1,6 +1,7 @@
 //! Sluice's own connection to one server: kept open, opened again, and never waited for without a
 //! limit.
 
+mod account;
 pub(crate) mod denial;
 mod encryption;
 mod retry;
@@ -8,7 +9,6 @@ mod session;
 mod unanswered;
 pub(crate) mod unreached;
 
-use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,16 +17,14 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, IoError, OptsBuilder, Row};
-use parking_lot::Mutex;
-use policy::{BackendTls, Probe, Secret, ServerAddress};
+use policy::ServerAddress;
 use tokio::time::Instant;
 
-use self::encryption::Encryption;
+pub(crate) use self::account::{OwnLinks, ProbeAccount};
 use self::retry::Retry;
 use self::session::{AUTOCOMMIT, Reads};
 use self::unanswered::{Answered, Question, SESSIONS, Unanswered};
 use crate::board::ProbeError;
-use crate::secret::{self, SecretError};
 
 /// Known values keep the client from asking the server for them.
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
@@ -40,34 +38,6 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 /// seconds.
 pub(crate) const UPTIME_ERROR: Duration = Duration::from_secs(1);
 
-/// As whom probes log in.
-#[derive(Clone, Debug)]
-pub(crate) struct ProbeAccount {
-    user: String,
-    password: Option<Secret>,
-    encryption: Encryption,
-}
-
-impl ProbeAccount {
-    pub(crate) fn of(probe: &Probe, tls: &BackendTls) -> Self {
-        Self {
-            user: probe.user.clone(),
-            password: probe.password.clone(),
-            encryption: Encryption::of(tls),
-        }
-    }
-
-    /// Whoever answers at this server's address is not known.
-    pub(crate) fn tries_tls_at(&self, server: &str) {
-        self.encryption.forget(server);
-    }
-
-    /// The password as it is now: it may be changed while Sluice runs.
-    pub(crate) fn password(&self) -> Result<Option<String>, SecretError> {
-        self.password.as_ref().map(secret::read).transpose()
-    }
-}
-
 /// The server's id of a link's connection, as last logged in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionId(Arc<AtomicU32>);
@@ -80,27 +50,6 @@ impl ConnectionId {
 
     fn set(&self, id: u32) {
         self.0.store(id, Ordering::Relaxed);
-    }
-}
-
-/// The newest ids of Sluice's own connections to a primary that are kept; there are some ten.
-const OWN_LINKS_MAX: usize = 256;
-
-/// The primary's ids of Sluice's own connections to it.
-#[derive(Debug, Default)]
-pub(crate) struct OwnLinks(Mutex<VecDeque<u32>>);
-
-impl OwnLinks {
-    fn note(&self, connection_id: u32) {
-        let mut newest = self.0.lock();
-        if newest.len() >= OWN_LINKS_MAX {
-            newest.pop_front();
-        }
-        newest.push_back(connection_id);
-    }
-
-    pub(crate) fn ids(&self) -> Vec<u64> {
-        self.0.lock().iter().map(|id| u64::from(*id)).collect()
     }
 }
 
