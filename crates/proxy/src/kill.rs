@@ -101,7 +101,7 @@ pub(crate) fn link_to(
     links: &Arc<OwnLinks>,
     time_limit: Duration,
 ) -> Option<Link> {
-    let account = ProbeAccount::of(policy.probe.as_ref()?, &policy.backend_tls);
+    let account = ProbeAccount::of(policy.probe.as_ref()?, &policy.backend_tls, links);
     let link = match remote {
         Remote::Network(address) => {
             // The name is for the certificate.

@@ -269,12 +269,12 @@ impl Link {
             // Nobody can listen to a socket of this machine, servers take it for secure as it is,
             // and the driver says that it encrypts but does not.
             let ssl = match ServerAddress::of(&self.server) {
-                ServerAddress::Network(_) => encryption.options(&self.server),
+                ServerAddress::Network(_) => encryption.options(&self.server, self.address),
                 ServerAddress::Unix(_) => None,
             };
             let encrypted = self.options(password.as_deref()).ssl_opts(ssl);
             let conn = match Conn::new(encrypted).await {
-                Err(error) if encryption.may_do_without(&self.server, &error) => {
+                Err(error) if encryption.may_do_without(&self.server, self.address, &error) => {
                     Conn::new(self.options(password.as_deref())).await
                 }
                 conn => conn,

@@ -116,12 +116,14 @@ impl Probes {
         policy: &Arc<ClusterPolicy>,
         neighbours: &Arc<[Arc<Cluster>]>,
     ) -> Result<(), SecretError> {
+        let links = &cluster.probes.own_links;
         let account =
-            policy.probe.as_ref().map(|probe| ProbeAccount::of(probe, &policy.backend_tls));
+            policy.probe.as_ref().map(|probe| ProbeAccount::of(probe, &policy.backend_tls, links));
         if let Some(account) = &account {
             account.password()?;
         }
         self.tasks = JoinSet::new();
+        links.try_tls();
         let Some(lag) = Lag::of(policy) else { return Ok(()) };
         let primary =
             if account.is_some() { PrimaryProbing::Probed } else { PrimaryProbing::NotProbed };

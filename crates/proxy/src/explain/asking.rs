@@ -74,7 +74,7 @@ impl Pool {
         let link = idle.pop().map(|idle| idle.link);
         drop(idle);
         link.unwrap_or_else(|| {
-            let account = ProbeAccount::of(&to.probe, &to.tls);
+            let account = ProbeAccount::of(&to.probe, &to.tls, &self.links);
             Link::new(&to.primary, account, ANSWER_MAX).noted_in(&self.links)
         })
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use policy::{BackendTls, Probe, Secret};
 
-use super::encryption::Encryption;
+use super::encryption::{Encryption, WithoutTls};
 use crate::secret::{self, SecretError};
 
 /// As whom probes log in.
@@ -17,11 +17,12 @@ pub(crate) struct ProbeAccount {
 }
 
 impl ProbeAccount {
-    pub(crate) fn of(probe: &Probe, tls: &BackendTls) -> Self {
+    /// One of a cluster whose connections are `links`.
+    pub(crate) fn of(probe: &Probe, tls: &BackendTls, links: &OwnLinks) -> Self {
         Self {
             user: probe.user.clone(),
             password: probe.password.clone(),
-            encryption: Encryption::of(tls),
+            encryption: Encryption::of(tls, &links.without_tls),
         }
     }
 
@@ -36,13 +37,17 @@ impl ProbeAccount {
     }
 }
 
-/// The primary's ids of Sluice's own connections to it.
+/// Sluice's own connections of one cluster.
 #[derive(Debug, Default)]
-pub(crate) struct OwnLinks(Mutex<VecDeque<u32>>);
+pub(crate) struct OwnLinks {
+    /// The primary's ids of those to it.
+    newest: Mutex<VecDeque<u32>>,
+    without_tls: WithoutTls,
+}
 
 impl OwnLinks {
     pub(super) fn note(&self, connection_id: u32) {
-        let mut newest = self.0.lock();
+        let mut newest = self.newest.lock();
         if newest.len() >= OWN_LINKS_MAX {
             newest.pop_front();
         }
@@ -50,7 +55,12 @@ impl OwnLinks {
     }
 
     pub(crate) fn ids(&self) -> Vec<u64> {
-        self.0.lock().iter().map(|id| u64::from(*id)).collect()
+        self.newest.lock().iter().map(|id| u64::from(*id)).collect()
+    }
+
+    /// Which servers offer TLS is not known any more.
+    pub(crate) fn try_tls(&self) {
+        self.without_tls.forget_all();
     }
 }
 

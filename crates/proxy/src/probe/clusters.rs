@@ -54,7 +54,8 @@ impl ClusterProbes {
                 continue;
             }
             let Some(probe) = &policy.probe else { continue };
-            let password = ProbeAccount::of(probe, &policy.backend_tls).password();
+            let links = &running.cluster.probes.own_links;
+            let password = ProbeAccount::of(probe, &policy.backend_tls, links).password();
             password.map_err(|error| NotApplied(format!("clusters.{name}.probe: {error}")))?;
         }
         Ok(())

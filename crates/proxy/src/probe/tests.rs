@@ -26,7 +26,7 @@ pub(super) fn target(cluster: &Arc<Cluster>) -> ProbeTarget {
     let probe = policy.probe.clone().unwrap();
     ProbeTarget {
         server: policy.replicas[0].clone(),
-        account: ProbeAccount::of(&probe, &policy.backend_tls),
+        account: ProbeAccount::of(&probe, &policy.backend_tls, &cluster.probes.own_links),
         probe,
         moves: None,
         site: Arc::new(Site {

@@ -30,7 +30,7 @@ use self::replication::Channel;
 use super::group::Member;
 use super::{ServerIdentity, appliers, identify, signals};
 use crate::board::ProbeError;
-use crate::link::{Link, ProbeAccount};
+use crate::link::{Link, OwnLinks, ProbeAccount};
 
 /// What one server said.
 #[derive(Debug, Clone)]
@@ -143,7 +143,8 @@ async fn visit(policy: Arc<ClusterPolicy>, place: usize, server: Arc<str>) -> (u
     let visited = Visited { trial, role, identity: None, channels: None, member: None };
     let limit = policy.connect_timeout;
     let Some(probe) = &policy.probe else { return (place, greet(visited, limit).await) };
-    let link = Link::new(&server, ProbeAccount::of(probe, &policy.backend_tls), limit);
+    let account = ProbeAccount::of(probe, &policy.backend_tls, &OwnLinks::default());
+    let link = Link::new(&server, account, limit);
     let link = match role {
         Role::Primary => link,
         Role::Replica => link.reading_at_once(),
