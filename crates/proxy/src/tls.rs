@@ -121,19 +121,23 @@ impl TlsStore {
             let reading = settings.clone();
             let digest = tokio::task::spawn_blocking(move || reading.digest()).await;
             let Ok(digest) = digest else { return };
-            let is_asked_for = *self.settings.lock() == settings;
-            if is_asked_for && digest != self.in_force.load().digest {
+            if digest != self.in_force.load().digest {
                 self.renew(&settings, digest, cluster);
             }
         }
     }
 
-    /// Puts what the files say now in force, or logs why that cannot be.
+    /// Puts what the files say now in force, or logs why that cannot be. What an edit has replaced
+    /// while they were read stays replaced.
     fn renew(&self, settings: &Settings, digest: u64, cluster: &str) {
-        let before = self.in_force.load_full();
         let connect = connect::config(&settings.backend);
         let own = || self.self_signed(cluster);
         let accept = accept::config(&settings.client, own);
+        let wanted = self.settings.lock();
+        if *wanted != *settings {
+            return;
+        }
+        let before = self.in_force.load_full();
         for fault in [connect.as_ref().err(), accept.as_ref().err()].into_iter().flatten() {
             tracing::error!(%cluster, %fault, "certificates cannot be used; what was in force \
                 stays");
@@ -145,6 +149,7 @@ impl TlsStore {
             digest,
         };
         self.in_force.store(Arc::new(renewed));
+        drop(wanted);
         if is_good && settings.files().next().is_some() {
             tracing::info!(%cluster, "certificates are in force");
         }

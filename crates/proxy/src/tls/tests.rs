@@ -104,6 +104,21 @@ fn what_cannot_be_used_leaves_in_force_what_was() {
     assert!(!Arc::ptr_eq(&store.server_config().unwrap(), &first));
 }
 
+/// Whoever had looked at its files put it in force again, for good where an edit names no file any more.
+#[test]
+fn a_certificate_that_an_edit_drops_is_not_put_back_by_who_looked_at_it_before() {
+    let folder = Folder::new("dropped");
+    folder.write();
+    let mut policy = (*folder.config().unwrap().clusters[0]).clone();
+    let store = TlsStore::new(&policy);
+    let looked_at = Settings::of(&policy);
+    policy.client_tls.identity = None;
+    store.apply(&policy);
+    let edited = store.server_config().unwrap();
+    store.renew(&looked_at, looked_at.digest(), "c");
+    assert!(Arc::ptr_eq(&store.server_config().unwrap(), &edited));
+}
+
 #[test]
 fn a_file_that_breaks_is_outlived_by_what_it_said_unless_its_settings_change() {
     let folder = Folder::new("outlived");
