@@ -22,11 +22,16 @@
 //! What is in force is not always the file: keys that cannot change live stay what they were, and
 //! all else of the same save applies ([`policy::edit`]). The next save is held against what is in
 //! force, so an edit that is taken back waits for nothing any more.
+//!
+//! A panic meanwhile, a fault of Sluice's own, may leave an edit in force in part. It is a failed reload
+//! with a line in the log, and the next edit is put in force as a whole, also the one of before.
 
+mod caught;
 mod content;
 mod watching;
 
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -34,9 +39,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use policy::{Change, Config, Edit, Fault, FixedKey};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::MissedTickBehavior;
 
+use self::caught::{Panic, caught, words};
 use self::content::{FileContent, Secrets};
 use self::watching::{Watch, Writing};
 use crate::telemetry::{Reload, Telemetry};
@@ -164,7 +170,8 @@ impl ConfigWatcher {
             watch: Arc::new(Mutex::new(watch)),
             reading: None,
             hung: Vec::new(),
-            apply: Some(apply),
+            apply: Arc::new(Mutex::new(apply)),
+            is_torn: false,
         };
         let now = Arc::new(Notify::new());
         let task = tokio::spawn(reloader.run(now.clone(), changed));
@@ -198,8 +205,9 @@ struct Reloader<A> {
     reading: Option<JoinHandle<FileContent>>,
     /// Checks that wait for a file.
     hung: Vec<JoinHandle<Result<Loaded, LoadError>>>,
-    /// `None` while it is at it.
-    apply: Option<A>,
+    apply: Arc<Mutex<A>>,
+    /// A panic may have left something else in force than `in_force`.
+    is_torn: bool,
 }
 
 /// Why the file is looked at.
@@ -221,8 +229,10 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
                 () = changed.notified() => Prompt::Change,
                 _ = poll.tick() => Prompt::Change,
             };
-            if !self.is_half(prompt) {
-                self.look(prompt).await;
+            if !self.is_half(prompt)
+                && let Err(panic) = caught(self.look(prompt)).await
+            {
+                self.is_left(&panic);
             }
         }
     }
@@ -243,7 +253,7 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
             return;
         }
         self.seen = content.clone();
-        if content == self.in_force.content {
+        if content == self.in_force.content && !self.is_torn {
             self.telemetry.reload(Reload::Applied, unix_seconds());
             tracing::info!(file = %self.path.display(), "the configuration in force, unchanged");
             return;
@@ -324,6 +334,7 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
             return;
         }
         self.in_force = Loaded { config, content, warnings, outlived };
+        self.is_torn = false;
         self.telemetry.handle_config(&self.in_force.config);
         self.telemetry.reload(Reload::Applied, unix_seconds());
         let waited = !self.telemetry.pending_keys().is_empty();
@@ -335,9 +346,11 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
 
     /// On another thread: whoever applies may read files, and traffic must not wait for those.
     async fn put_in_force(&mut self, config: Arc<Config>) -> Result<(), NotApplied> {
-        let apply = self.apply.take();
-        let mut apply = apply.ok_or_else(|| NotApplied("an edit before has failed".to_owned()))?;
-        let mut applying = tokio::task::spawn_blocking(move || (apply(&config), apply));
+        let apply = self.apply.clone();
+        let mut applying = tokio::task::spawn_blocking(move || {
+            let mut apply = apply.lock();
+            apply(&config)
+        });
         let applied = match tokio::time::timeout(READING_MAX, &mut applying).await {
             Ok(applied) => applied,
             Err(_) => {
@@ -350,9 +363,23 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
                 applying.await
             }
         };
-        let (applied, apply) = applied.map_err(|error| NotApplied(error.to_string()))?;
-        self.apply = Some(apply);
-        applied
+        match applied.map_err(JoinError::try_into_panic) {
+            Ok(applied) => applied,
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The process is ending.
+            Err(Err(cancelled)) => Err(NotApplied(cancelled.to_string())),
+        }
+    }
+
+    /// What a look has left that panicked.
+    fn is_left(&mut self, panic: &Panic) {
+        self.is_torn = true;
+        self.telemetry.reload(Reload::Failed, unix_seconds());
+        tracing::error!(
+            file = %self.path.display(), why = words(panic),
+            "a fault of Sluice's own: a panic while the configuration was looked at or put in force, \
+             which may be in force in part; the next edit, or SIGHUP, puts all of it in force"
+        );
     }
 
     /// Says what has come of an edit.

@@ -11,6 +11,8 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::telemetry::TelemetryConfig;
 
+mod failing;
+
 /// A folder of its own for each test.
 struct Folder(PathBuf);
 
@@ -299,7 +301,8 @@ fn reloader_with<A>(path: &Path, loaded: Loaded, apply: A) -> Reloader<A> {
         watch: Arc::new(Mutex::new(watch)),
         reading: None,
         hung: Vec::new(),
-        apply: Some(apply),
+        apply: Arc::new(Mutex::new(apply)),
+        is_torn: false,
     }
 }
 
