@@ -19,7 +19,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use parking_lot::Mutex;
 use policy::{Admin, AdminAccess};
-use proxy::tls::DoorTls;
+use proxy::reload::NotApplied;
+use proxy::tls::{DoorRenewal, DoorTls};
 
 use crate::host::{CalledBy, Names};
 use crate::refusal::{Error, Refusal};
@@ -47,6 +48,14 @@ struct InForce {
     names: Names,
 }
 
+/// What another file says of the HTTP side, with what it names read. Nothing of it is in force yet.
+#[must_use]
+#[derive(Debug)]
+pub struct ReadAccess {
+    tls: Option<DoorRenewal>,
+    tokens: Option<(AdminAccess, Tokens)>,
+}
+
 /// Who makes a change: the name of the token, or [`LOOPBACK`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Author(pub(crate) Arc<str>);
@@ -69,16 +78,29 @@ impl Access {
         access
     }
 
-    /// The file may have changed. Files of tokens that stay are not read here, and nobody is waited for
-    /// who reads them: one that hangs would hold up every edit.
-    pub fn apply(&self, admin: &Admin) {
-        self.tls.apply(admin.tls.as_ref());
-        if self.in_force.load().settings == admin.access {
-            return;
+    /// Reads what the file names that may have changed. It may take long, and changes nothing. Files of
+    /// tokens that stay are not read here, and nobody is waited for who reads them: one that hangs would
+    /// hold up every edit.
+    ///
+    /// # Errors
+    /// When there is another certificate and it cannot be used.
+    pub fn read(&self, admin: &Admin) -> Result<ReadAccess, NotApplied> {
+        let tls = self.tls.read(admin.tls.as_ref())?;
+        let stays = self.in_force.load().settings == admin.access;
+        let tokens = (!stays).then(|| (admin.access.clone(), Tokens::read(&admin.access.tokens)));
+        Ok(ReadAccess { tls, tokens })
+    }
+
+    /// Puts in force what was read.
+    pub fn apply(&self, read: ReadAccess) {
+        let ReadAccess { tls, tokens } = read;
+        if let Some(renewal) = tls {
+            self.tls.apply(renewal);
         }
-        let tokens = Tokens::read(&admin.access.tokens);
-        let _alone = self.changing.lock();
-        self.put(&admin.access, tokens);
+        if let Some((settings, tokens)) = tokens {
+            let _alone = self.changing.lock();
+            self.put(&settings, tokens);
+        }
     }
 
     /// Files of tokens may have changed.

@@ -43,7 +43,7 @@ use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 use tokio::sync::Semaphore;
 
-pub use self::access::Access;
+pub use self::access::{Access, ReadAccess};
 use self::check::book::Book;
 use self::console::{Apps, Feed};
 use self::refusal::{Error, Refusal};

@@ -341,7 +341,7 @@ impl Cluster {
     pub async fn drive(self: Arc<Self>) {
         tokio::join!(
             self.keep_timers(),
-            self.tls.watch(&self.name),
+            self.tls.watch(),
             self.watch_starvation(),
             self.watch_latencies(),
             self.tell_news(),

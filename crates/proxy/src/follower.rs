@@ -32,17 +32,25 @@ impl Follower {
         (Self { clusters, probes, drain_timeout }, in_force)
     }
 
-    /// Puts another configuration in force.
+    /// Puts another configuration in force. Whatever takes files is done ahead of all changes: it may
+    /// fail, and take long.
     ///
     /// # Errors
-    /// When the probes could not log in with it. Nothing has changed then.
+    /// When the probes could not log in with it, or a leg's other certificates cannot be used. Nothing
+    /// has changed then.
     pub fn apply(&mut self, config: &Config) -> Result<(), NotApplied> {
         let Self { clusters, probes, drain_timeout } = self;
         probes.could_follow(config)?;
-        for cluster in clusters.iter() {
-            if let Some(policy) = config.cluster(&cluster.name) {
-                cluster.apply(policy.clone());
+        let followed = |cluster: &Arc<Cluster>| {
+            let policy = config.cluster(&cluster.name)?;
+            Some(cluster.tls.read(policy).map(|tls| (cluster.clone(), policy.clone(), tls)))
+        };
+        let read: Vec<_> = clusters.iter().filter_map(followed).collect::<Result<_, _>>()?;
+        for (cluster, policy, tls) in read {
+            if let Some(renewal) = tls {
+                cluster.tls.apply(renewal);
             }
+            cluster.apply(policy);
         }
         probes.follow();
         drain_timeout.send_replace(config.drain_timeout);

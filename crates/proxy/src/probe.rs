@@ -74,7 +74,6 @@ use self::rhythm::{Rhythm, watch_quiet};
 use crate::board::{Contact, PrimaryProbing, ProbeError};
 use crate::cluster::Cluster;
 use crate::link::{Link, ProbeAccount};
-use crate::secret::SecretError;
 
 pub(crate) use self::bypass::BypassMemory;
 pub use self::clusters::ClusterProbes;
@@ -107,24 +106,18 @@ pub struct Probes {
 impl Probes {
     /// Measures what `policy` names from now on, and nothing of before. `neighbours` are all clusters of this
     /// process. A cluster without replicas has no lag, and its gate knows so before this returns.
-    ///
-    /// # Errors
-    /// When the password is not where the file says it is. It measures what it did before.
     pub fn follow(
         &mut self,
         cluster: &Arc<Cluster>,
         policy: &Arc<ClusterPolicy>,
         neighbours: &Arc<[Arc<Cluster>]>,
-    ) -> Result<(), SecretError> {
+    ) {
+        self.tasks = JoinSet::new();
+        let Some(lag) = Lag::of(policy) else { return };
         let links = &cluster.probes.own_links;
+        links.try_tls();
         let account =
             policy.probe.as_ref().map(|probe| ProbeAccount::of(probe, &policy.backend_tls, links));
-        if let Some(account) = &account {
-            account.password()?;
-        }
-        self.tasks = JoinSet::new();
-        links.try_tls();
-        let Some(lag) = Lag::of(policy) else { return Ok(()) };
         let primary =
             if account.is_some() { PrimaryProbing::Probed } else { PrimaryProbing::NotProbed };
         let replicas = (&*policy.replicas, &policy.replica_terms);
@@ -144,7 +137,6 @@ impl Probes {
             self.tasks.spawn(watch_quiet(cluster.clone()));
             self.start(&site, probe, &account);
         }
-        Ok(())
     }
 
     fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &ProbeAccount) {

@@ -9,8 +9,8 @@
 //!
 //! Only a regular file is read, and for five seconds at most: a FIFO, or a filesystem that hangs, is a
 //! fault like others, and one thread waits for it. So is a file that the content names, a secret or a
-//! certificate, which does not answer. One that was in force before is read when an edit is put in force
-//! that uses it otherwise; where it hangs, that holds up edits and nothing else.
+//! certificate, which does not answer. One that was in force before is read when an edit is to be put in
+//! force that uses it otherwise, ahead of all changes; where it hangs, that holds up edits and nothing else.
 //!
 //! Content decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
 //! that half of a file being saved is seldom looked at, and not while the watch shows, before or behind
@@ -357,8 +357,8 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
                 self.telemetry.reload(Reload::Failed, unix_seconds());
                 tracing::error!(
                     file = %self.path.display(),
-                    "not all of the configuration is in force yet: a file that it names, of a secret or \
-                     a certificate, does not answer"
+                    "the configuration is not in force yet: a file that it names, of a secret or a \
+                     certificate, does not answer"
                 );
                 applying.await
             }

@@ -32,17 +32,19 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
 use self::accept::SelfSigned;
-pub use self::door::DoorTls;
+pub use self::door::{DoorRenewal, DoorTls};
 use self::fault::FileFault;
-use self::held::Held;
 pub use self::held::LegView;
+use self::held::{Held, Made};
 pub use self::trust::Trust;
+use crate::reload::NotApplied;
 
 /// How often files are compared. A certificate is renewed weeks before it has to be.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One cluster's certificates and what is made of them.
 pub(crate) struct TlsStore {
+    cluster: Arc<str>,
     in_force: ArcSwap<Material>,
     /// The settings that are to be in force.
     settings: Mutex<Settings>,
@@ -65,17 +67,28 @@ struct Settings {
     backend: BackendTls,
 }
 
+/// Settings, and what their files have made of them, which is nowhere in force yet.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    settings: Settings,
+    accept: Result<Made<ServerConfig>, FileFault>,
+    connect: Result<Made<ClientConfig>, FileFault>,
+    digest: u64,
+}
+
 impl TlsStore {
     /// Reads the files that `policy` names.
     pub(crate) fn new(policy: &ClusterPolicy) -> Self {
         let settings = Settings::of(policy);
         let nothing = Material { accept: Held::default(), connect: Held::default(), digest: 0 };
         let store = Self {
+            cluster: policy.name.clone(),
             in_force: ArcSwap::from_pointee(nothing),
             settings: Mutex::new(settings.clone()),
             self_signed: OnceLock::new(),
         };
-        store.renew(&settings, settings.digest(), &policy.name);
+        store.renew(store.renewal(settings));
         store
     }
 
@@ -89,13 +102,32 @@ impl TlsStore {
         self.in_force.load().connect.config()
     }
 
-    /// The settings may have changed.
-    pub(crate) fn apply(&self, policy: &ClusterPolicy) {
+    /// What the settings of `policy` make of their files; none where those are in force. It may take
+    /// long, and changes nothing.
+    ///
+    /// # Errors
+    /// When a leg's settings have changed and their files cannot be used: nothing could stay in force.
+    pub(crate) fn read(&self, policy: &ClusterPolicy) -> Result<Option<Renewal>, NotApplied> {
         let settings = Settings::of(policy);
-        let before = std::mem::replace(&mut *self.settings.lock(), settings.clone());
-        if before != settings {
-            self.renew(&settings, settings.digest(), &policy.name);
+        let before = self.settings.lock().clone();
+        if before == settings {
+            return Ok(None);
         }
+        let renewal = self.renewal(settings);
+        let Renewal { settings, accept, connect, .. } = &renewal;
+        let client = accept.as_ref().err().filter(|_| settings.client != before.client);
+        let backend = connect.as_ref().err().filter(|_| settings.backend != before.backend);
+        match client.or(backend) {
+            Some(fault) => Err(NotApplied(fault.to_string())),
+            None => Ok(Some(renewal)),
+        }
+    }
+
+    /// Puts other settings in force, as they were read.
+    pub(crate) fn apply(&self, renewal: Renewal) {
+        let mut wanted = self.settings.lock();
+        *wanted = renewal.settings.clone();
+        self.put(renewal);
     }
 
     /// How the legs stand that use TLS at all.
@@ -111,7 +143,7 @@ impl TlsStore {
     }
 
     /// Reads files again when they change. Runs until the task is dropped.
-    pub(crate) async fn watch(&self, cluster: &str) {
+    pub(crate) async fn watch(&self) {
         loop {
             tokio::time::sleep(COMPARE_INTERVAL).await;
             let settings = self.settings.lock().clone();
@@ -122,41 +154,50 @@ impl TlsStore {
             let digest = tokio::task::spawn_blocking(move || reading.digest()).await;
             let Ok(digest) = digest else { return };
             if digest != self.in_force.load().digest {
-                self.renew(&settings, digest, cluster);
+                self.renew(self.renewal(settings));
             }
         }
     }
 
-    /// Puts what the files say now in force, or logs why that cannot be. What an edit has replaced
-    /// while they were read stays replaced.
-    fn renew(&self, settings: &Settings, digest: u64, cluster: &str) {
+    /// What the settings make of what their files say now.
+    fn renewal(&self, settings: Settings) -> Renewal {
+        let digest = settings.digest();
         let connect = connect::config(&settings.backend);
-        let own = || self.self_signed(cluster);
-        let accept = accept::config(&settings.client, own);
+        let accept = accept::config(&settings.client, || self.self_signed());
+        Renewal { settings, accept, connect, digest }
+    }
+
+    /// Puts what the files said in force. What an edit has replaced while they were read stays replaced.
+    fn renew(&self, renewal: Renewal) {
         let wanted = self.settings.lock();
-        if *wanted != *settings {
-            return;
+        if *wanted == renewal.settings {
+            self.put(renewal);
         }
-        let before = self.in_force.load_full();
+    }
+
+    /// What could not be made is logged. To be called with the settings locked.
+    fn put(&self, renewal: Renewal) {
+        let Renewal { settings, accept, connect, digest } = renewal;
+        let cluster = &self.cluster;
         for fault in [connect.as_ref().err(), accept.as_ref().err()].into_iter().flatten() {
             tracing::error!(%cluster, %fault, "certificates cannot be used; what was in force \
                 stays");
         }
         let is_good = connect.is_ok() && accept.is_ok();
+        let before = self.in_force.load_full();
         let renewed = Material {
             accept: before.accept.renewed(accept),
             connect: before.connect.renewed(connect),
             digest,
         };
         self.in_force.store(Arc::new(renewed));
-        drop(wanted);
         if is_good && settings.files().next().is_some() {
             tracing::info!(%cluster, "certificates are in force");
         }
     }
 
-    fn self_signed(&self, cluster: &str) -> Option<&SelfSigned> {
-        self.self_signed.get_or_init(|| SelfSigned::make(cluster)).as_ref()
+    fn self_signed(&self) -> Option<&SelfSigned> {
+        self.self_signed.get_or_init(|| SelfSigned::make(&self.cluster)).as_ref()
     }
 }
 

@@ -203,7 +203,8 @@ fn a_tokens_file_that_hangs_holds_up_no_edit() {
         move || {
             for settings in [only(tokens), AdminAccess::default()] {
                 let listen = HERE.parse().unwrap();
-                access.apply(&Admin { listen, tls: None, access: settings });
+                let admin = Admin { listen, tls: None, access: settings };
+                access.apply(access.read(&admin).unwrap());
             }
             done.send(()).unwrap();
         }

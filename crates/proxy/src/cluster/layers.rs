@@ -39,10 +39,8 @@ pub struct QuarantineTimes {
 impl Cluster {
     /// Puts another file's policy in force, behind the runtime rules that stand. Statements under
     /// way keep theirs, but for what they may take; waiters are judged again. What ran away from a rule
-    /// that watches no more is free, for good.
+    /// that watches no more is free, for good. What its legs show has been put in force ahead of it.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
-        // It reads files, which may take long.
-        self.tls.apply(&policy);
         let changing = self.changing.lock();
         let running = self.policy();
         let is_limited_otherwise = limits_otherwise(&running.rules, &policy.rules)

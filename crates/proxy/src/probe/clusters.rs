@@ -34,8 +34,9 @@ impl ClusterProbes {
         let all: Arc<[Arc<Cluster>]> = clusters.into();
         let start = |cluster: &Arc<Cluster>| {
             let policy = cluster.policy();
+            password(cluster, &policy)?;
             let mut probes = Probes::default();
-            probes.follow(cluster, &policy, &all)?;
+            probes.follow(cluster, &policy, &all);
             Ok(RunningProbes { cluster: cluster.clone(), policy, probes })
         };
         let running = clusters.iter().map(start).collect::<Result<_, SecretError>>()?;
@@ -53,15 +54,14 @@ impl ClusterProbes {
             if policy.is_probed_like(&running.policy) {
                 continue;
             }
-            let Some(probe) = &policy.probe else { continue };
-            let links = &running.cluster.probes.own_links;
-            let password = ProbeAccount::of(probe, &policy.backend_tls, links).password();
-            password.map_err(|error| NotApplied(format!("clusters.{name}.probe: {error}")))?;
+            password(&running.cluster, policy)
+                .map_err(|error| NotApplied(format!("clusters.{name}.probe: {error}")))?;
         }
         Ok(())
     }
 
-    /// Measures what the policies that are in force by now want. Probes that stay right go on.
+    /// Measures what the policies that are in force by now want. Probes that stay right go on. No file is
+    /// read: those of passwords are at each login.
     pub fn follow(&mut self) {
         let Self { running, clusters } = self;
         for running in running {
@@ -69,13 +69,15 @@ impl ClusterProbes {
             if policy.is_probed_like(&running.policy) {
                 continue;
             }
-            match running.probes.follow(&running.cluster, &policy, clusters) {
-                Ok(()) => running.policy = policy,
-                Err(error) => tracing::error!(
-                    cluster = %running.cluster.name, %error,
-                    "the probes go on as before: there is no password for the new ones"
-                ),
-            }
+            running.probes.follow(&running.cluster, &policy, clusters);
+            running.policy = policy;
         }
     }
+}
+
+/// Whether the probes of a policy have their password.
+fn password(cluster: &Cluster, policy: &ClusterPolicy) -> Result<(), SecretError> {
+    let Some(probe) = &policy.probe else { return Ok(()) };
+    let links = &cluster.probes.own_links;
+    ProbeAccount::of(probe, &policy.backend_tls, links).password().map(drop)
 }

@@ -71,7 +71,7 @@ async fn an_answer_that_comes_behind_an_edit_counts_no_more() {
 
     let neighbours: Arc<[Arc<Cluster>]> = [cluster.clone()].into();
     answer.notify_one();
-    probes.follow(&cluster, &config("").clusters[0], &neighbours).unwrap();
+    probes.follow(&cluster, &config("").clusters[0], &neighbours);
     run().await;
     assert_eq!(measured(), 0);
 }

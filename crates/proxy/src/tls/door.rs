@@ -12,6 +12,7 @@ use rustls::ServerConfig;
 use super::fault::FileFault;
 use super::held::{Held, LegView, Made};
 use super::{COMPARE_INTERVAL, accept};
+use crate::reload::NotApplied;
 
 /// What the HTTP side shows over TLS, if it is to.
 #[derive(Debug)]
@@ -30,13 +31,22 @@ struct Shown {
     digest: u64,
 }
 
+/// Settings, and what their files have made of them, which is nowhere in force yet.
+#[must_use]
+#[derive(Debug)]
+pub struct DoorRenewal {
+    settings: Option<TlsIdentity>,
+    made: Option<Result<Made<ServerConfig>, FileFault>>,
+    digest: u64,
+}
+
 impl DoorTls {
     /// Reads the files. `None`: TLS is not spoken.
     #[must_use]
     pub fn new(settings: Option<&TlsIdentity>) -> Self {
         let nothing = Shown { settings: None, accept: Held::default(), digest: 0 };
         let tls = Self { in_force: ArcSwap::from_pointee(nothing), renewing: Mutex::new(()) };
-        tls.apply(settings);
+        tls.put(DoorRenewal::of(settings));
         tls
     }
 
@@ -56,12 +66,26 @@ impl DoorTls {
         in_force.settings.as_ref().map(|_| in_force.accept.view("admin"))
     }
 
-    /// The settings may have changed. Nobody is waited for who reads files of those that stay.
-    pub fn apply(&self, settings: Option<&TlsIdentity>) {
-        if self.in_force.load().settings.as_ref() != settings {
-            let _alone = self.renewing.lock();
-            self.renew(settings, settings.map(digest).unwrap_or_default());
+    /// What other settings make of their files; none where those are in force. It may take long, and
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// When their files cannot be used.
+    pub fn read(&self, settings: Option<&TlsIdentity>) -> Result<Option<DoorRenewal>, NotApplied> {
+        if self.in_force.load().settings.as_ref() == settings {
+            return Ok(None);
         }
+        let renewal = DoorRenewal::of(settings);
+        match &renewal.made {
+            Some(Err(fault)) => Err(NotApplied(fault.to_string())),
+            Some(Ok(_)) | None => Ok(Some(renewal)),
+        }
+    }
+
+    /// Puts other settings in force, as they were read.
+    pub fn apply(&self, renewal: DoorRenewal) {
+        let _alone = self.renewing.lock();
+        self.put(renewal);
     }
 
     /// Reads files again when they change. Runs until the task is dropped.
@@ -76,19 +100,24 @@ impl DoorTls {
     }
 
     fn compare(&self) {
-        let _alone = self.renewing.lock();
         let in_force = self.in_force.load_full();
-        if let Some(settings) = &in_force.settings {
-            let digest = digest(settings);
-            if digest != in_force.digest {
-                self.renew(Some(settings), digest);
-            }
+        let Some(settings) = &in_force.settings else { return };
+        if digest(settings) == in_force.digest {
+            return;
+        }
+        // Nobody waits for who reads: a file may hang.
+        let renewal = DoorRenewal::of(Some(settings));
+        let _alone = self.renewing.lock();
+        // What an edit has replaced meanwhile stays replaced.
+        if self.in_force.load().settings == in_force.settings {
+            self.put(renewal);
         }
     }
 
-    fn renew(&self, settings: Option<&TlsIdentity>, digest: u64) {
+    fn put(&self, renewal: DoorRenewal) {
+        let DoorRenewal { settings, made, digest } = renewal;
         let before = self.in_force.load_full();
-        let accept = match settings.map(config) {
+        let accept = match made {
             None => Held::default(),
             Some(made) => {
                 match &made {
@@ -101,7 +130,14 @@ impl DoorTls {
                 before.accept.renewed(made)
             }
         };
-        self.in_force.store(Arc::new(Shown { settings: settings.cloned(), accept, digest }));
+        self.in_force.store(Arc::new(Shown { settings, accept, digest }));
+    }
+}
+
+impl DoorRenewal {
+    fn of(settings: Option<&TlsIdentity>) -> Self {
+        let digest = settings.map(digest).unwrap_or_default();
+        Self { settings: settings.cloned(), made: settings.map(config), digest }
     }
 }
 

@@ -95,12 +95,12 @@ fn what_cannot_be_used_leaves_in_force_what_was() {
     let policy = folder.config().unwrap().clusters[0].clone();
     let store = TlsStore::new(&policy);
     let first = store.server_config().unwrap();
-    let settings = Settings::of(&policy);
+    let renew = || store.renew(store.renewal(Settings::of(&policy)));
     std::fs::write(folder.0.join("key.pem"), "nothing").unwrap();
-    store.renew(&settings, settings.digest(), "c");
+    renew();
     assert!(Arc::ptr_eq(&store.server_config().unwrap(), &first));
     folder.write();
-    store.renew(&settings, settings.digest(), "c");
+    renew();
     assert!(!Arc::ptr_eq(&store.server_config().unwrap(), &first));
 }
 
@@ -111,11 +111,11 @@ fn a_certificate_that_an_edit_drops_is_not_put_back_by_who_looked_at_it_before()
     folder.write();
     let mut policy = (*folder.config().unwrap().clusters[0]).clone();
     let store = TlsStore::new(&policy);
-    let looked_at = Settings::of(&policy);
+    let looked_at = store.renewal(Settings::of(&policy));
     policy.client_tls.identity = None;
-    store.apply(&policy);
+    edit(&store, &policy).unwrap();
     let edited = store.server_config().unwrap();
-    store.renew(&looked_at, looked_at.digest(), "c");
+    store.renew(looked_at);
     assert!(Arc::ptr_eq(&store.server_config().unwrap(), &edited));
 }
 
@@ -153,17 +153,39 @@ fn each_leg_tells_whether_its_files_are_in_force_and_until_when() {
     let mut policy = (*folder.config().unwrap().clusters[0]).clone();
     let store = TlsStore::new(&policy);
     assert_eq!(legs(&store), [("client", true, LATE), ("backend", true, None)]);
-    let settings = Settings::of(&policy);
+    let renew = || store.renew(store.renewal(Settings::of(&policy)));
     std::fs::write(folder.0.join("key.pem"), "nothing").unwrap();
-    store.renew(&settings, settings.digest(), "c");
+    renew();
     assert_eq!(legs(&store), [("client", false, LATE), ("backend", true, None)]);
     folder.write();
-    store.renew(&settings, settings.digest(), "c");
+    renew();
     assert_eq!(legs(&store), [("client", true, LATE), ("backend", true, None)]);
     policy.backend_tls.identity = policy.client_tls.identity.take();
     policy.client_tls.mode = ClientTlsMode::Disabled;
-    store.apply(&policy);
+    edit(&store, &policy).unwrap();
     assert_eq!(legs(&store), [("backend", true, LATE)]);
+}
+
+fn edit(store: &TlsStore, policy: &ClusterPolicy) -> Result<(), NotApplied> {
+    store.apply(store.read(policy)?.expect("other settings"));
+    Ok(())
+}
+
+#[test]
+fn settings_whose_files_cannot_be_used_are_not_applied_but_where_the_leg_has_others() {
+    let folder = Folder::new("edited");
+    folder.write();
+    let mut policy = (*folder.config().unwrap().clusters[0]).clone();
+    let store = TlsStore::new(&policy);
+    assert!(store.read(&policy).unwrap().is_none(), "they are in force");
+    std::fs::write(folder.0.join("key.pem"), "nothing").unwrap();
+    policy.backend_tls.mode = BackendTlsMode::VerifyIdentity;
+    edit(&store, &policy).unwrap();
+    assert_eq!(legs(&store), [("client", false, LATE), ("backend", true, None)]);
+    policy.client_tls.mode = ClientTlsMode::Required;
+    let NotApplied(why) = edit(&store, &policy).unwrap_err();
+    assert!(why.starts_with("clusters.c.client_tls.key"), "{why}");
+    assert_eq!(store.settings.lock().client.mode, ClientTlsMode::Preferred);
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,7 +196,7 @@ async fn a_file_that_becomes_again_what_it_was_is_in_force_again() {
     let store = Arc::new(TlsStore::new(&policy));
     let watching = tokio::spawn({
         let store = store.clone();
-        async move { store.watch("c").await }
+        async move { store.watch().await }
     });
     let good = std::fs::read(folder.0.join("cert.pem")).unwrap();
     for (content, expected) in [(&b"nothing"[..], false), (&good, true)] {

@@ -18,7 +18,7 @@ use proxy::descriptors;
 use proxy::follower::Follower;
 use proxy::inherited::Inherited;
 use proxy::probe::ClusterProbes;
-use proxy::reload::{self, ConfigWatcher, Loaded};
+use proxy::reload::{self, ConfigWatcher, Loaded, NotApplied};
 use proxy::server::{Drained, Leaving, Patience, Server};
 use proxy::takeover::budgets::Telling;
 use proxy::takeover::{self, Confirmation, Offer, Offered};
@@ -456,10 +456,20 @@ fn watch_file(
     access: Arc<Access>,
 ) -> ConfigWatcher {
     ConfigWatcher::spawn(path, loaded, telemetry, move |config| {
-        follower.apply(config)?;
-        access.apply(&config.admin);
-        Ok(())
+        put_in_force(config, &mut follower, &access)
     })
+}
+
+/// All of a configuration, or nothing: files are read ahead of all changes.
+fn put_in_force(
+    config: &Config,
+    follower: &mut Follower,
+    access: &Access,
+) -> Result<(), NotApplied> {
+    let read = access.read(&config.admin)?;
+    follower.apply(config)?;
+    access.apply(read);
+    Ok(())
 }
 
 fn serve_admin(listener: TcpListener, state: AdminState) -> Result<Door, String> {
@@ -476,3 +486,6 @@ fn serve_admin(listener: TcpListener, state: AdminState) -> Result<Door, String>
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
+
+#[cfg(test)]
+mod tests;
