@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use policy::FixedKey;
 use proxy::board::{LATELY, PrimaryState, Reachability};
 use proxy::cluster::Cluster;
+use proxy::telemetry::Reload;
 
 use crate::AdminState;
 
@@ -27,15 +28,28 @@ pub(crate) fn obstacles(state: &AdminState) -> Vec<String> {
     if unreached.len() < state.clusters.len() { Vec::new() } else { unreached }
 }
 
+/// What is not well with the configuration file.
+fn reloaded(last: Reload) -> Option<&'static str> {
+    match last {
+        Reload::Applied => None,
+        Reload::Failed => {
+            Some("the configuration file has faults; the one before it is in force (see the log)")
+        }
+        Reload::Waiting => Some(
+            "the configuration file waits for files that it names, and is tried again by itself; the \
+             one before it is in force (see the log)",
+        ),
+        Reload::Torn => Some(
+            "putting the configuration file in force met a fault of Sluice's own: it may be in force in \
+             part until the next edit (see the log)",
+        ),
+    }
+}
+
 /// What is not well and keeps nobody away.
 pub(crate) fn notes(state: &AdminState) -> Vec<String> {
     let mut notes = Vec::new();
-    if !state.telemetry.config_is_valid() {
-        notes.push(
-            "the configuration file has faults; the one before it is in force (see the log)"
-                .to_owned(),
-        );
-    }
+    notes.extend(state.telemetry.last_reload().and_then(reloaded).map(str::to_owned));
     if let Some(trouble) = state.history.trouble() {
         notes.push(format!("the history is not kept on disk: {trouble}"));
     }

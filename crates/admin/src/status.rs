@@ -49,6 +49,9 @@ pub struct Status {
 pub struct ConfigStatus {
     /// False: the file on disk has faults, and is not the one in force.
     pub last_reload_successful: bool,
+    /// The file on disk is not in force because files that it names, of secrets or certificates, cannot
+    /// be used yet: it is tried again by itself.
+    pub waits_for_files: bool,
     /// When the one in force was applied, or found unchanged.
     pub last_reload_at: String,
     /// The keys in which the file differs from what runs until the next restart.

@@ -219,8 +219,12 @@ async fn the_rules_the_file_and_the_process_are_in_it() {
     let config = status.config;
     let [primary] = &*config.restart_pending else { panic!("{config:?}") };
     assert_eq!((&*primary.key, &*primary.file), ("clusters.main.primary", "127.0.0.1:3316"));
-    assert!(!config.last_reload_successful);
+    assert!(!config.last_reload_successful && !config.waits_for_files);
     assert_eq!(config.last_reload_at, "2027-01-01T07:00:00Z", "the one that is in force");
+    door.state.telemetry.reload(Reload::Waiting, 1_900_000_000.0);
+    let Status { notes, config, .. } = door.status("").await;
+    assert!(!config.last_reload_successful && config.waits_for_files);
+    assert!(notes[0].contains("is tried again by itself"), "{notes:?}");
 }
 
 /// After a restart there was a row of zeros for each app that a rule names.

@@ -28,6 +28,8 @@
 
 mod caught;
 mod content;
+mod telling;
+mod waiting;
 mod watching;
 
 use std::io;
@@ -37,13 +39,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use policy::{Change, Config, Edit, Fault, FixedKey};
+use policy::{Config, Edit, Fault};
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::MissedTickBehavior;
 
-use self::caught::{Panic, caught, words};
+use self::caught::caught;
 use self::content::{FileContent, Secrets};
+use self::waiting::{TRIED_AGAIN_EVERY_S, Waiting};
 use self::watching::{Watch, Writing};
 use crate::telemetry::{Reload, Telemetry};
 
@@ -88,6 +91,10 @@ pub enum LoadError {
     Unreadable(io::Error),
     /// It was read and is wrong: all its faults.
     Faults(Vec<Fault>),
+    /// It is well but for files that it names, of secrets or certificates.
+    Files(Vec<Fault>),
+    /// A file that it names does not answer, or those of edits before it.
+    NoAnswer(&'static str),
 }
 
 impl Loaded {
@@ -106,7 +113,8 @@ impl LoadError {
         let file = path.display();
         match self {
             Self::Unreadable(error) => vec![format!("{file}: cannot read it: {error}")],
-            Self::Faults(faults) => faults
+            Self::NoAnswer(why) => vec![format!("{file}: {why}")],
+            Self::Faults(faults) | Self::Files(faults) => faults
                 .iter()
                 .map(|Fault { line, path, message }| match &**path {
                     "" => format!("{file}:{line}: {message}"),
@@ -170,6 +178,7 @@ impl ConfigWatcher {
             watch: Arc::new(Mutex::new(watch)),
             reading: None,
             hung: Vec::new(),
+            waiting: None,
             apply: Arc::new(Mutex::new(apply)),
             is_torn: false,
         };
@@ -203,8 +212,10 @@ struct Reloader<A> {
     watch: Arc<Mutex<Watch>>,
     /// One that goes on; there is no second one beside it.
     reading: Option<JoinHandle<FileContent>>,
-    /// Checks that wait for a file.
-    hung: Vec<JoinHandle<Result<Loaded, LoadError>>>,
+    /// Checks that wait for a file, and of what.
+    hung: Vec<(FileContent, JoinHandle<Result<Loaded, LoadError>>)>,
+    /// What was looked at last waits for files that it names.
+    waiting: Option<Waiting>,
     apply: Arc<Mutex<A>>,
     /// A panic may have left something else in force than `in_force`.
     is_torn: bool,
@@ -249,7 +260,9 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
             return;
         }
         self.writing.is_read();
-        if content == self.seen && prompt == Prompt::Change {
+        if content != self.seen || prompt == Prompt::Request {
+            self.waiting = None;
+        } else if !self.is_to_be_tried_again(&content) {
             return;
         }
         self.seen = content.clone();
@@ -264,23 +277,34 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
         }
     }
 
+    /// Whether what was looked at last waits for files, has waited for long enough, and no look of
+    /// before still goes on.
+    fn is_to_be_tried_again(&self, content: &FileContent) -> bool {
+        let hangs = |(of, checking): &(FileContent, JoinHandle<_>)| {
+            of == content && !checking.is_finished()
+        };
+        self.waiting.as_ref().is_some_and(|waiting| waiting.is_over(tokio::time::Instant::now()))
+            && !self.hung.iter().any(hangs)
+    }
+
     async fn check(&mut self, content: FileContent) -> Result<Loaded, LoadError> {
-        self.hung.retain(|checking| !checking.is_finished());
+        self.hung.retain(|(_, checking)| !checking.is_finished());
         if self.hung.len() >= HUNG_MAX {
-            return Err(no_answer(
+            return Err(LoadError::NoAnswer(
                 "files that edits before this one named still do not answer, so that it is not \
-                 looked at: when one of them does, save it again or send SIGHUP; or restart",
+                 looked at until one of them does",
             ));
         }
         let before = self.in_force.config.clone();
-        let load = move || content.load(Some(&before), Secrets::Here);
+        let loaded = content.clone();
+        let load = move || loaded.load(Some(&before), Secrets::Here);
         let mut checking = tokio::task::spawn_blocking(load);
         match tokio::time::timeout(CHECKING_MAX, &mut checking).await {
             Ok(Ok(checked)) => checked,
             Ok(Err(error)) => Err(LoadError::Unreadable(io::Error::other(error))),
             Err(_) => {
-                self.hung.push(checking);
-                Err(no_answer(
+                self.hung.push((content, checking));
+                Err(LoadError::NoAnswer(
                     "a file that it names, of a secret or a certificate, does not answer",
                 ))
             }
@@ -328,11 +352,16 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
         let before = self.in_force.content.text();
         let config = Arc::new(config);
         if let Err(NotApplied(why)) = self.put_in_force(config.clone()).await {
-            self.telemetry.reload(Reload::Failed, unix_seconds());
-            let file = self.path.display();
-            tracing::error!(%file, %why, "the configuration cannot be applied; nothing is changed");
+            if self.waits(&why) {
+                tracing::error!(
+                    file = %self.path.display(), %why,
+                    "the configuration cannot be applied; nothing is changed, and it is tried again \
+                     every {TRIED_AGAIN_EVERY_S} s"
+                );
+            }
             return;
         }
+        self.waiting = None;
         self.in_force = Loaded { config, content, warnings, outlived };
         self.is_torn = false;
         self.telemetry.handle_config(&self.in_force.config);
@@ -354,7 +383,7 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
         let applied = match tokio::time::timeout(READING_MAX, &mut applying).await {
             Ok(applied) => applied,
             Err(_) => {
-                self.telemetry.reload(Reload::Failed, unix_seconds());
+                self.telemetry.reload(Reload::Waiting, unix_seconds());
                 tracing::error!(
                     file = %self.path.display(),
                     "the configuration is not in force yet: a file that it names, of a secret or a \
@@ -370,73 +399,6 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static> Reloader
             Err(Err(cancelled)) => Err(NotApplied(cancelled.to_string())),
         }
     }
-
-    /// What a look has left that panicked.
-    fn is_left(&mut self, panic: &Panic) {
-        self.is_torn = true;
-        self.telemetry.reload(Reload::Failed, unix_seconds());
-        tracing::error!(
-            file = %self.path.display(), why = words(panic),
-            "a fault of Sluice's own: a panic while the configuration was looked at or put in force, \
-             which may be in force in part; the next edit, or SIGHUP, puts all of it in force"
-        );
-    }
-
-    /// Says what has come of an edit.
-    fn log(&self, changes: &[Change], waited: bool) {
-        let file = self.path.display();
-        let pending = self.telemetry.pending_keys();
-        let applied = changes.len().saturating_sub(pending.len());
-        tracing::info!(%file, changes = applied, "configuration applied");
-        self.in_force.log_warnings(&self.path);
-        for fault in self.in_force.outlived.iter().take(LOGGED_LINES_MAX) {
-            tracing::error!(%file, %fault, "certificates cannot be used; what was in force stays");
-        }
-        if !pending.is_empty() {
-            let keys: Vec<String> = pending.iter().map(FixedKey::path).collect();
-            tracing::warn!(
-                %file, keys = keys.join(", "),
-                "these keys wait for a restart; until then each is what it was, everywhere"
-            );
-        } else if waited {
-            tracing::info!(%file, "no key waits for a restart any more");
-        }
-        for change in changes.iter().take(LOGGED_LINES_MAX) {
-            match change {
-                Change::NeedsRestart(_) => tracing::warn!(%change, "not applied"),
-                Change::Setting(_)
-                | Change::RuleAdded(_)
-                | Change::RuleRemoved(_)
-                | Change::RuleChanged(_)
-                | Change::RulesReordered => tracing::info!(%change, "applied"),
-            }
-        }
-        let further = changes.len().saturating_sub(LOGGED_LINES_MAX);
-        if further > 0 {
-            tracing::info!(further, "and more changes");
-        }
-    }
-
-    fn complain(&self, error: &LoadError) {
-        self.telemetry.reload(Reload::Failed, unix_seconds());
-        let file = self.path.display();
-        match error {
-            LoadError::Unreadable(error) => {
-                tracing::error!(%file, %error, "cannot read the configuration; nothing is changed");
-            }
-            LoadError::Faults(faults) => {
-                let count = faults.len();
-                tracing::error!(%file, count, "the configuration has faults; nothing is changed");
-                for fault in faults.iter().take(LOGGED_LINES_MAX) {
-                    tracing::error!(%file, %fault, "configuration fault");
-                }
-            }
-        }
-    }
-}
-
-fn no_answer(why: &str) -> LoadError {
-    LoadError::Unreadable(io::Error::new(io::ErrorKind::TimedOut, why))
 }
 
 fn unix_seconds() -> f64 {

@@ -84,6 +84,7 @@ pub struct Telemetry {
     pub edits: Edits,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
+    last_reload: Mutex<Option<Reload>>,
     /// What the log tells of single statements.
     pub(crate) statement_log: Arc<StatementLog>,
 }
@@ -119,6 +120,7 @@ impl Telemetry {
             checks: CheckTally::default(),
             edits: Edits::default(),
             fixed_keys: Mutex::default(),
+            last_reload: Mutex::default(),
             statement_log: Arc::default(),
         })
     }
@@ -231,8 +233,16 @@ impl Telemetry {
                 self.families.reload_successful.set(1);
                 self.families.reload_timestamp.set(unix_seconds);
             }
-            Reload::Failed => self.families.reload_successful.set(0),
+            Reload::Failed | Reload::Waiting | Reload::Torn => {
+                self.families.reload_successful.set(0);
+            }
         }
+        *self.last_reload.lock() = Some(outcome);
+    }
+
+    /// How the last reading of the configuration file ended; none before the first.
+    pub fn last_reload(&self) -> Option<Reload> {
+        *self.last_reload.lock()
     }
 
     /// What the last file that was applied says of keys that cannot change live.

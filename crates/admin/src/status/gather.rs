@@ -15,7 +15,7 @@ use policy::{
 use proxy::board::{BypassUser, PrimaryState, Reachability, ReplicaReading};
 use proxy::cluster::{Cluster, StarvedIdentity, Throttled, WaitingClient};
 use proxy::cut_overs::PendingCutOver;
-use proxy::telemetry::{AppCount, state_label};
+use proxy::telemetry::{AppCount, Reload, state_label};
 
 use super::{
     AppStatus, BypassStatus, ClusterStatus, ConfigStatus, CutOverStatus, Obstacle, PaceStatus,
@@ -66,6 +66,7 @@ fn read(state: &AdminState, cluster: impl Fn(&Seen<'_>) -> ClusterStatus) -> Sta
         notes: crate::ready::notes(state),
         config: ConfigStatus {
             last_reload_successful: state.telemetry.config_is_valid(),
+            waits_for_files: state.telemetry.last_reload() == Some(Reload::Waiting),
             last_reload_at: UnixTime(whole(state.telemetry.config_applied_at())).to_string(),
             restart_pending: state.telemetry.pending_keys().iter().filter_map(pending).collect(),
         },

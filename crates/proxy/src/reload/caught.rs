@@ -15,11 +15,9 @@ pub(super) type Panic = Box<dyn Any + Send>;
 /// As the future's own.
 pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
     let mut future = pin!(future);
-    poll_fn(|context| {
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
     })
     .await
 }

@@ -95,7 +95,7 @@ impl FileContent {
         let loaded = policy::load_with_warnings(text, unix_time());
         let (config, warnings) = match loaded {
             Ok(loaded) if missing.is_empty() => loaded,
-            Ok(_) => return Err(LoadError::Faults(by_line(missing))),
+            Ok(_) => return Err(LoadError::Files(by_line(missing))),
             Err(mut faults) => {
                 // What is nothing that could be there has been told.
                 let is_told = |it: &Fault| {

@@ -12,6 +12,7 @@ use super::*;
 use crate::telemetry::TelemetryConfig;
 
 mod failing;
+mod naming;
 
 /// A folder of its own for each test.
 struct Folder(PathBuf);
@@ -301,6 +302,7 @@ fn reloader_with<A>(path: &Path, loaded: Loaded, apply: A) -> Reloader<A> {
         watch: Arc::new(Mutex::new(watch)),
         reading: None,
         hung: Vec::new(),
+        waiting: None,
         apply: Arc::new(Mutex::new(apply)),
         is_torn: false,
     }
@@ -374,58 +376,6 @@ async fn what_hangs_while_an_edit_is_put_in_force_holds_up_nothing_else() {
     tokio::join!(reloader.take(edited), others);
     assert!(telemetry.config_is_valid(), "it is in force in the end");
     assert!(reloader.in_force.content != loaded.content);
-}
-
-/// A FIFO to which nothing is written. Whoever reads of it sees its end when this is dropped, and nobody
-/// finds it any more: the runtime would wait for that thread.
-struct Fifo {
-    path: PathBuf,
-    _writer: fs::File,
-}
-
-impl Fifo {
-    fn new(path: PathBuf) -> Self {
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let writer = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        Self { path, _writer: writer }
-    }
-}
-
-impl Drop for Fifo {
-    fn drop(&mut self) {
-        drop(fs::remove_file(&self.path));
-    }
-}
-
-/// The reader of a file that an edit names waited for ever, and no later edit was seen.
-#[tokio::test(start_paused = true)]
-async fn a_file_that_an_edit_names_and_that_hangs_is_a_fault_and_the_next_edit_is_read() {
-    let folder = Folder::new();
-    let path = folder.file("config.yaml");
-    fs::write(&path, text("first")).unwrap();
-    let mut reloader = reloader(&path, load(&path).unwrap());
-    let fifo = Fifo::new(folder.file("password"));
-    let probe = format!("    probe: {{ user: a, password_file: {} }}\nrules:", fifo.path.display());
-    let content = |text: &str| FileContent::Bytes(text.as_bytes().into());
-    let hangs = content(&text("second").replace("rules:", &probe));
-    let good = content(&text("third"));
-    for _ in 0..HUNG_MAX {
-        assert!(reloader.check(good.clone()).await.is_ok());
-        let passing = tokio::time::advance(CHECKING_MAX + Duration::from_secs(1));
-        let (checked, ()) = tokio::join!(reloader.check(hangs.clone()), passing);
-        let lines = checked.unwrap_err().lines(&path);
-        assert!(lines[0].ends_with("does not answer"), "{lines:?}");
-    }
-    let lines = reloader.check(good.clone()).await.unwrap_err().lines(&path);
-    assert!(
-        lines[0].contains("edits before this one"),
-        "no more threads than these wait: {lines:?}"
-    );
-    drop(fifo);
-    while !reloader.hung.iter().any(JoinHandle::is_finished) {
-        tokio::task::yield_now().await;
-    }
-    assert!(reloader.check(good).await.is_ok());
 }
 
 #[test]

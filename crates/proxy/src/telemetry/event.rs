@@ -182,4 +182,9 @@ pub enum Reload {
     Applied,
     /// It has faults; the one before stays in force.
     Failed,
+    /// Files that it names cannot be used yet; it is looked at again by itself, and the one before stays
+    /// in force.
+    Waiting,
+    /// A panic, which is a fault of Sluice's own, may have left it in force in part.
+    Torn,
 }

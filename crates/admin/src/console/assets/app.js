@@ -61,7 +61,7 @@ function updateTop() {
     attribute(link.firstChild, "data-tone", tone);
     text(link.lastChild, `, ${label}`);
   });
-  text(document.getElementById("about"), `Sluice ${status.version}, started ${status.started_at}, file read ${status.config.last_reload_at}${status.config.last_reload_successful ? "" : " (the one on disk has faults)"}`);
+  text(document.getElementById("about"), `Sluice ${status.version}, started ${status.started_at}, file read ${status.config.last_reload_at}${status.config.last_reload_successful ? "" : status.config.waits_for_files ? " (the one on disk waits for files that it names)" : " (the one on disk has faults)"}`);
 }
 
 function updateLink() {
