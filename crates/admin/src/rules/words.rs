@@ -16,7 +16,22 @@ pub fn told(changed: &Changed) -> String {
     let observed =
         if rule.mode == "observe" { " (observed: counted, not carried out)" } else { "" };
     let does = effect(&rule.effect, rule.ratio);
-    format!("{}: {does} on {clusters} {}, {kept}{observed}", whom(rule), end(rule, &changed.now))
+    let whom = whom(rule);
+    let until = end(rule, &changed.now);
+    format!("{whom}: {does} on {clusters} {until}, {kept}{observed}{}", alone(rule))
+}
+
+/// That a name of several levels is met by nobody who has more, where somebody may have meant those:
+/// what is shown of an app is without its levels that are ids.
+fn alone(rule: &RuleShown) -> String {
+    let app = rule.app.as_deref().filter(|app| !app.ends_with('*'));
+    let Some((app, (_, level))) = app.and_then(|app| Some((app, app.rsplit_once(':')?))) else {
+        return String::new();
+    };
+    format!(
+        "; it is about the app {app} alone: one with further levels, such as the ids that are not \
+         shown, is met by its level {level}"
+    )
 }
 
 /// The effect of a rule.
@@ -182,6 +197,11 @@ mod tests {
         assert!(does("throttle", Some(0.125)).contains("12.5 % of checks refused"));
         assert!(does("throttle", Some(1.0)).contains("every check refused"));
         assert!(does("hold", None).starts_with("etl: held, nothing passes on cluster main until"));
+        let mut of_levels = made("hold", None);
+        of_levels.rules[0].app = Some("vcopier:online-ddl".to_owned());
+        let told_alone = told(&of_levels);
+        assert!(told_alone.contains("is about the app vcopier:online-ddl alone"), "{told_alone}");
+        assert!(told_alone.ends_with("is met by its level online-ddl"), "{told_alone}");
         let mut lifted = made("hold", None);
         lifted.change = "lifted".to_owned();
         let kept = "kept in the journal and on the primary";

@@ -73,22 +73,51 @@ proptest! {
     }
 }
 
+/// A hold of this app.
+fn hold(app: &str) -> RuntimeChange {
+    let spec = RuntimeSpec {
+        name: format!("runtime:{}", app.replace(':', "-")),
+        app: Some(app.to_owned()),
+        user: None,
+        classes: Vec::new(),
+        effect: RuntimeEffect::Hold,
+        reason: String::new(),
+        made_at_ms: 0,
+    };
+    RuntimeChange::Stands(RuntimeRule::new(spec, "ann".into(), UnixTime(9)).unwrap())
+}
+
+/// It is about names, whoever has come by then.
+#[test]
+fn a_hold_meets_whoever_comes_also_where_the_file_gates_nothing() {
+    let ungated = "- {name: all, gate: none, permanent: true}\n";
+    let open = file_of(ungated).replace("db:3306", "db:3306, default_gate: none");
+    for file in [policy(ungated), load(&open).unwrap().clusters[0].clone()] {
+        let held = file.with_runtime_changes(["online-ddl", "a:b"].map(hold));
+        let id = "d666bbfc_169e_11ef_b0b3_0a43f95f28a3";
+        for (app, is_held) in [
+            ("online-ddl", true),
+            ("vcopier:online-ddl", true),
+            (&*format!("{id}:vcopier:online-ddl"), true),
+            ("a:b", true),
+            // As documented: a name with `:` is all of the app.
+            (&*format!("{id}:a:b"), false),
+            ("web", false),
+        ] {
+            let asks = Case::of(app).with(&held, |facts| {
+                matches!(crate::decide(&held, facts), Verdict::Ask(rule) if rule.author.is_some())
+            });
+            assert_eq!(asks, is_held, "{app}");
+            let read = Case { class: Class::Read, sql: "SELECT 1", ..Case::of(app) };
+            assert_rule(&held, &read, "all");
+        }
+    }
+}
+
 #[test]
 fn a_file_that_is_read_again_stands_behind_the_same_runtime_rules() {
-    let rule = |app: &str| {
-        let spec = RuntimeSpec {
-            name: format!("runtime:{app}"),
-            app: Some(app.to_owned()),
-            user: None,
-            classes: Vec::new(),
-            effect: RuntimeEffect::Hold,
-            reason: String::new(),
-            made_at_ms: 0,
-        };
-        RuntimeChange::Stands(RuntimeRule::new(spec, "ann".into(), UnixTime(9)).unwrap())
-    };
     let before = policy("- {name: f, permanent: true}\n");
-    let running = before.with_runtime_changes(["a", "b"].map(rule));
+    let running = before.with_runtime_changes(["a", "b"].map(hold));
     let after = policy("- {name: g, permanent: true}\n- {name: h, permanent: true}\n");
     let reloaded = after.behind_runtime_rules_of(&running);
     let names: Vec<&str> = reloaded.rules.iter().map(|rule| &*rule.name).collect();
