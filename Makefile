@@ -26,7 +26,7 @@ FUZZ_TARGETS ?=
 FEATURES := --workspace --all-features
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-weather bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build release fuzz siege
+.PHONY: help demo test prepared check fmt lint doc integration sim bench bench-pace bench-weather bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build release fuzz siege
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -35,15 +35,22 @@ demo: toolchain servers ## three applications behind Sluice on real servers, for
 	$(if $(SLUICE_BIN),,cargo build --profile $(PROFILE) -p sluice --bin sluice)
 	$(or $(SLUICE_BIN),$(TARGET)/$(PROFILE_DIR)/sluice) demo $(DEMO_ARGS)
 
-test: build clients tools browser ## everything, with real MySQL and MariaDB servers
+test: prepared ## everything, with real MySQL and MariaDB servers
 	TARGET=$(TARGET) scripts/run-tests $(FEATURES) -- --test-threads=$(TEST_THREADS)
 
-integration: build clients tools browser ## only the tests on real servers
+integration: prepared ## only the tests on real servers
 	SLUICE_BIN=$(TARGET)/debug/sluice cargo test $(FEATURES) --no-fail-fast --test '*' -- --test-threads=$(TEST_THREADS) </dev/null
 
 # One set of packages and features for programs and tests, so that nothing is compiled twice.
 build: toolchain servers
 	cargo build $(FEATURES) --all-targets
+
+# What the tests need besides is mostly waited for, so it comes while the processors build.
+prepared: toolchain servers
+	@mkdir -p $(TARGET)
+	@$(MAKE) --no-print-directory clients tools browser >$(TARGET)/installed.log 2>&1 & installs=$$!; \
+	status=0; $(MAKE) --no-print-directory build || status=$$?; \
+	wait $$installs || status=$$?; cat $(TARGET)/installed.log; exit $$status
 
 check: fmt lint doc ## formatting, clippy and documentation, warnings as errors
 
