@@ -256,9 +256,8 @@ impl Window {
     }
 
     fn move_by(bits: &mut VecDeque<Bit>, seq: u64, more: f64) {
-        if let Some(bit) = bits.iter_mut().rev().find(|bit| bit.seq <= seq)
-            && bit.seq == seq
-        {
+        // A bit that was the last of too many holds what began later as well.
+        if let Some(bit) = bits.iter_mut().rev().find(|bit| bit.seq <= seq) {
             bit.cost += more;
         }
     }

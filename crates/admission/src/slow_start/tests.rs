@@ -152,3 +152,23 @@ fn apps_that_clients_make_up_are_forgotten() {
     assert_eq!(apps.apps.len(), 1);
     assert_eq!(apps.held_back(at(70_000)), 0);
 }
+
+#[test]
+fn what_has_completed_is_not_on_its_way_with_heartbeats_that_are_close() {
+    let mut apps = beside_heartbeats();
+    let app = AppKey(1);
+    let mut running = std::collections::VecDeque::new();
+    for beat in 0..190 {
+        let now = at(beat * 10);
+        apps.heartbeat_begun(100 + beat);
+        show(&mut apps, 99 + beat, false);
+        running.push_back(admit(&mut apps, now, app, 1.0));
+        if running.len() > 20
+            && let Some(charge) = running.pop_front()
+        {
+            apps.complete(now, app, charge, 1.0);
+        }
+    }
+    let out = apps.apps.get(&app).map(|window| window.out(at(1_900)));
+    assert!(out.is_some_and(|out| (20.0..=24.0).contains(&out)), "{out:?}");
+}
