@@ -296,7 +296,7 @@ impl Controller {
         {
             let now = self.clock.max(now);
             pace.handle_progress(now, reading);
-            self.slow_start.shown(pace.shown(), pace.is_braked());
+            self.slow_start.shown(pace.shown(), pace.is_braked(), pace.way());
             self.lapse_row_costs(now);
         }
         self.look_at_wishes(now);

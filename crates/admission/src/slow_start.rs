@@ -30,8 +30,8 @@ use crate::key_map::KeyMap;
 use crate::pace::Charge;
 use crate::{AppKey, MonoTime};
 
-/// Time at the first rate of all: what that lets in within the way.
-const FIRST: Duration = Duration::from_millis(350);
+/// The way with the usual heartbeats, in seconds: the least that a first limit is for.
+const WAY_MIN: f64 = 0.35;
 
 /// Of what is shown while a lag is braked for, this part is added to the limit.
 const BRAKED: f64 = 0.1;
@@ -61,6 +61,8 @@ pub(crate) struct SlowStart {
     /// Heartbeats: the newest that was begun, and the newest that all replicas that count show.
     begun: u64,
     shown: Option<Shown>,
+    /// In seconds, without any queue.
+    way: f64,
     forgotten_at: MonoTime,
 }
 
@@ -99,8 +101,10 @@ impl SlowStart {
         self.begun = self.begun.max(seq);
     }
 
-    /// The newest heartbeat that all replicas that count show, and whether a lag is braked for.
-    pub(crate) fn shown(&mut self, shown: Option<u64>, is_braked: bool) {
+    /// The newest heartbeat that all replicas that count show, whether a lag is braked for, and how
+    /// many seconds it takes without any queue until they show what has completed.
+    pub(crate) fn shown(&mut self, shown: Option<u64>, is_braked: bool, way: f64) {
+        self.way = way;
         self.shown = shown.map(|newest| {
             let before = self.shown.and_then(|shown| shown.braked);
             Shown { newest, braked: if is_braked { Some(self.begun) } else { before } }
@@ -115,9 +119,10 @@ impl SlowStart {
         apps: impl Iterator<Item = AppKey>,
         limit: f64,
     ) {
+        let limit = limit.max(self.first());
         for app in apps {
             if self.apps.len() < APPS_MAX {
-                self.apps.entry(app).or_insert_with(|| Window::new(now, limit.max(first())));
+                self.apps.entry(app).or_insert_with(|| Window::new(now, limit));
             }
         }
     }
@@ -148,8 +153,9 @@ impl SlowStart {
         if self.apps.len() >= APPS_MAX && !self.apps.contains_key(&app) && !self.forget(now) {
             return;
         }
-        let window = self.apps.entry(app).or_insert_with(|| Window::new(now, first()));
-        window.idle(now);
+        let first = self.first();
+        let window = self.apps.entry(app).or_insert_with(|| Window::new(now, first));
+        window.idle(now, first);
         window.forget_old(now);
         Window::add(&mut window.running, charge.epoch(), now, charge.known());
     }
@@ -181,6 +187,11 @@ impl SlowStart {
         }
     }
 
+    /// What the first rate of all lets in within the way.
+    fn first(&self) -> f64 {
+        RATE_FIRST * self.way.max(WAY_MIN)
+    }
+
     /// How many apps were held back by their limits within a second.
     pub(crate) fn held_back(&self, now: MonoTime) -> usize {
         let of_late = |at: MonoTime| now.saturating_since(at) < Duration::from_secs(1);
@@ -205,12 +216,13 @@ impl Window {
     }
 
     /// Halves the limit for each minute that it was not used.
-    fn idle(&mut self, now: MonoTime) {
+    fn idle(&mut self, now: MonoTime, first: f64) {
         let unused = now.saturating_since(self.used_at).as_secs_f64();
         self.used_at = now;
         let halvings = (unused / HALVED_AFTER.as_secs_f64()).floor();
         if halvings >= 1.0 {
-            self.limit = first() + (self.limit - first()) * 0.5_f64.powf(halvings);
+            let more = (self.limit - first).max(0.0);
+            self.limit = first + more * 0.5_f64.powf(halvings);
         }
     }
 
@@ -261,10 +273,6 @@ impl Window {
             bit.cost += more;
         }
     }
-}
-
-fn first() -> f64 {
-    RATE_FIRST * FIRST.as_secs_f64()
 }
 
 #[cfg(test)]

@@ -49,12 +49,26 @@ impl Pace {
         PaceView { service, oversize, slow_starts: 0, flows: flows.collect() }
     }
 
-    /// The newest heartbeat that all replicas that count show; `None` where one tells its lag itself,
-    /// or none counts.
+    /// The newest heartbeat that all replicas that count show, but for those that may lag for longer
+    /// than the others; `None` where one tells its lag itself, or none counts.
     pub(crate) fn shown(&self) -> Option<u64> {
-        let mut shown = self.flows_that_count().map(Flow::shown);
+        let mut shown = self.flows_that_tell().map(Flow::shown);
         let first = shown.next()??;
         shown.try_fold(first, |least, shown| shown.map(|shown| shown.min(least)))
+    }
+
+    /// How long it takes without any queue until they show what has completed, in seconds.
+    pub(crate) fn way(&self) -> f64 {
+        let aim = self.aim();
+        self.flows_that_tell().map(|flow| flow.way_at_least(&aim)).fold(0.0, f64::max)
+    }
+
+    /// Nobody is to wait for a replica that may lag for longer than another: what it shows may be
+    /// minutes old.
+    fn flows_that_tell(&self) -> impl Iterator<Item = &Flow> {
+        let aim = self.aim();
+        let all_are_lenient = self.flows_that_count().all(|flow| flow.is_lenient(&aim));
+        self.flows_that_count().filter(move |flow| all_are_lenient || !flow.is_lenient(&aim))
     }
 
     /// Whether a longer queue is braked for than is let in on purpose.
@@ -135,5 +149,49 @@ mod tests {
         pace.heartbeat_begun(at(130), 2);
         pace.handle_progress(at(140), &shows(at(140), 2));
         assert_eq!(fill(&pace, at(140)), Some(0.0));
+    }
+
+    #[test]
+    fn nobody_waits_until_a_replica_shows_that_may_lag_for_longer() {
+        let at = |ms| MonoTime::ZERO.saturating_add(Duration::from_millis(ms));
+        let config = AdaptivePacing {
+            lag: SignalKey(1),
+            heartbeat_interval: Duration::from_millis(250),
+            probe_interval: Duration::from_millis(100),
+            learns_row_costs: false,
+            otherwise: BinaryPacing::default(),
+        };
+        let mut pace = Pace::new(config, Duration::from_secs(1), at(0));
+        for (now, seq) in [(0, 1), (250, 2), (500, 3)] {
+            pace.heartbeat_begun(at(now), seq);
+        }
+        let progress = |replica, shown, threshold: Option<u64>| Progress {
+            replica: ReplicaKey(replica),
+            lag: Duration::ZERO,
+            threshold: threshold.map(Duration::from_secs),
+            shown: Some(shown),
+            committed_at: None,
+            answered_at: at(600),
+            asked_at: at(600),
+            appliers: 1,
+        };
+        let mut shown = |governing: &[Progress]| {
+            pace.handle_progress(
+                at(600),
+                &LagReading {
+                    value: Some(0.0),
+                    at: at(600),
+                    slowest: Some(ReplicaKey(1)),
+                    threshold: None,
+                    governing: governing.to_vec(),
+                },
+            );
+            pace.shown()
+        };
+        let (near, far) = (progress(1, 3, None), progress(2, 1, Some(60)));
+        assert_eq!(shown(&[near, far]), Some(3));
+        assert_eq!(shown(&[far]), Some(1), "there is no other");
+        assert_eq!(shown(&[near, progress(2, 2, None)]), Some(2));
+        assert!((0.35..0.6).contains(&pace.way()), "{}", pace.way());
     }
 }

@@ -13,7 +13,7 @@ fn at(ms: u64) -> MonoTime {
 fn beside_heartbeats() -> SlowStart {
     let mut apps = SlowStart::default();
     apps.heartbeat_begun(1);
-    apps.shown(Some(1), false);
+    apps.shown(Some(1), false, 0.35);
     apps
 }
 
@@ -38,7 +38,7 @@ fn fill(apps: &mut SlowStart, now: MonoTime, app: AppKey, rows: f64) -> u32 {
 /// All that has completed by now is shown.
 fn show(apps: &mut SlowStart, seq: u64, is_braked: bool) {
     apps.heartbeat_begun(seq);
-    apps.shown(Some(seq), is_braked);
+    apps.shown(Some(seq), is_braked, 0.35);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn what_was_on_its_way_while_a_lag_was_braked_for_proves_little() {
     let mut apps = beside_heartbeats();
     assert_eq!(fill(&mut apps, at(0), A, 1.0), 35);
     apps.heartbeat_begun(2);
-    apps.shown(Some(1), true);
+    apps.shown(Some(1), true, 0.35);
     show(&mut apps, 3, false);
     assert_eq!(fill(&mut apps, at(1_000), A, 1.0), 38);
     show(&mut apps, 4, false);
@@ -126,9 +126,9 @@ fn nobody_has_a_limit_without_heartbeats() {
     let mut apps = SlowStart::default();
     assert_eq!(fill(&mut apps, at(0), A, 1e6), 10_000);
     apps.heartbeat_begun(1);
-    apps.shown(Some(1), false);
+    apps.shown(Some(1), false, 0.35);
     assert_eq!(fill(&mut apps, at(10), A, 1.0), 35, "what was before is not counted");
-    apps.shown(None, false);
+    apps.shown(None, false, 0.35);
     assert_eq!(fill(&mut apps, at(20), A, 1e6), 10_000);
 }
 
@@ -171,4 +171,11 @@ fn what_has_completed_is_not_on_its_way_with_heartbeats_that_are_close() {
     }
     let out = apps.apps.get(&app).map(|window| window.out(at(1_900)));
     assert!(out.is_some_and(|out| (20.0..=24.0).contains(&out)), "{out:?}");
+}
+
+#[test]
+fn a_long_way_has_more_on_it() {
+    let mut apps = beside_heartbeats();
+    apps.shown(Some(1), false, 6.0);
+    assert_eq!(fill(&mut apps, at(0), A, 1.0), 600);
 }

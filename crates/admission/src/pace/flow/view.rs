@@ -23,6 +23,17 @@ impl Flow {
         }
     }
 
+    /// Seconds from an admission to its acknowledgement without any queue, beside what it runs for.
+    pub(in crate::pace) fn way_at_least(&self, aim: &Aim) -> f64 {
+        let aim = &self.own(aim);
+        acknowledging(aim) + self.commit + self.base.seconds(acknowledging(aim))
+    }
+
+    /// Whether it may lag for longer than the others.
+    pub(in crate::pace) fn is_lenient(&self, aim: &Aim) -> bool {
+        self.own(aim).lenient.is_some()
+    }
+
     /// Whether one statement of this cost fills more than the window.
     pub(in crate::pace) fn is_oversize(&self, cost: f64, aim: &Aim) -> bool {
         self.shown.is_some() && cost > self.window(&self.own(aim))
