@@ -221,6 +221,11 @@ impl Gate {
         }
     }
 
+    /// Whether nothing is in the way here but those who wait.
+    pub(crate) fn has_only_a_line(&self, now: MonoTime) -> bool {
+        self.open_since().is_some() && !self.ring.is_empty() && now >= self.crowd_until
+    }
+
     /// What refuses a statement that cannot wait; `None` if it is checked on arrival.
     pub(crate) fn contention_now(&self) -> Option<Obstacle> {
         match self.phase {

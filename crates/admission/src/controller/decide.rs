@@ -72,8 +72,8 @@ impl Controller {
             OnRefusedCheck::Reject => gate.contention_now(),
         };
         let contention = match contention {
-            Some(obstacle) => Some(obstacle),
-            None => self.take_turn(now, request).err(),
+            Some(obstacle) if !self.only_limits_keep(now, request) => Some(obstacle),
+            Some(_) | None => self.take_turn(now, request).err(),
         };
         if let Some(obstacle) = contention {
             return if certain {

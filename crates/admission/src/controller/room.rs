@@ -116,6 +116,19 @@ impl Controller {
         }
     }
 
+    /// Whether all who wait at an open gate are others, each at the limit of its app: those leave the
+    /// room to whoever comes.
+    pub(super) fn only_limits_keep(&mut self, now: MonoTime, request: &Request) -> bool {
+        let Some(gate) = self.gates.get(&request.gate).filter(|gate| gate.has_only_a_line(now))
+        else {
+            return false;
+        };
+        let slow_start = &mut self.slow_start;
+        gate.paced
+            && !gate.ring.has_line(request.rule, request.app)
+            && gate.ring.none_may(|head| slow_start.allows(now, head.lane.app, head.known))
+    }
+
     /// Who has had a line for so long asks for more than its share, with such a statement at its head.
     pub(super) fn sparse_for(&self, cost: f64) -> Duration {
         let full_for = self.pace.as_ref().map(|pace| pace.full_for(cost));

@@ -15,6 +15,7 @@ mod random;
 mod rates;
 mod reload;
 mod signals;
+mod slow_starts;
 mod small_apps;
 mod starving;
 

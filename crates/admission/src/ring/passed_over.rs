@@ -1,5 +1,7 @@
 //! Whoever is next of those who may be.
 
+use std::ops::ControlFlow;
+
 use super::{Head, Ring};
 use crate::request::Lane;
 
@@ -8,7 +10,17 @@ const PASSED_OVER_MAX: usize = 16;
 
 impl Ring {
     /// Who wins the next check that is won, of those apps that may.
-    pub(crate) fn head_where(&self, mut may: impl FnMut(&Head) -> bool) -> Option<Head> {
+    pub(crate) fn head_where(&self, may: impl FnMut(&Head) -> bool) -> Option<Head> {
+        self.pass_over(may).break_value().flatten()
+    }
+
+    /// Whether nobody of those who wait may win a check; `false` where that are too many to be asked.
+    pub(crate) fn none_may(&self, may: impl FnMut(&Head) -> bool) -> bool {
+        self.pass_over(may).is_continue()
+    }
+
+    /// `Break(None)`: there are too many.
+    fn pass_over(&self, mut may: impl FnMut(&Head) -> bool) -> ControlFlow<Option<Head>> {
         let mut left = PASSED_OVER_MAX;
         for rule in self.turns.in_turn() {
             let Some(branch) = self.rules.get(&rule) else { continue };
@@ -17,11 +29,12 @@ impl Ring {
                 let Some((identity, ticket, stake)) = next else { continue };
                 let head = stake.head(ticket, Lane { rule, app, identity });
                 if may(&head) {
-                    return Some(head);
+                    return ControlFlow::Break(Some(head));
                 }
-                left = left.checked_sub(1)?;
+                let Some(fewer) = left.checked_sub(1) else { return ControlFlow::Break(None) };
+                left = fewer;
             }
         }
-        None
+        ControlFlow::Continue(())
     }
 }

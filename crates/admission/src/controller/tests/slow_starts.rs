@@ -1,0 +1,38 @@
+//! Apps at the limits of what may be on their way.
+
+use super::asking::Path;
+use super::*;
+use crate::{Answer, Inquiry, Learned, Purpose};
+
+#[test]
+fn who_waits_at_its_own_limit_is_in_nobody_elses_way() {
+    let mut path = Path::new();
+    while path.now_ms < 1_000 {
+        path.step(100.0);
+    }
+    let lab = &mut path.lab;
+    let rate = Learned { rows_per_s: Some(20_000.0), ..Learned::default() };
+    lab.controller.begin_with(&rate, Duration::ZERO);
+    lab.run(ms(10));
+    let first = loop {
+        match lab.ask(GATED, ETL, Terms::default()) {
+            Decision::Admit(permit) => {
+                let outcome = Outcome { affected_rows: 40, ..Outcome::default() };
+                lab.controller.complete(lab.now, permit, outcome);
+            }
+            Decision::Queue(ticket) => break ticket,
+            other => panic!("{other:?}"),
+        }
+    };
+    let view = lab.controller.pace_view(lab.now).map(|view| view.slow_starts);
+    assert_eq!(view, Some(1), "it is no pace that it waits for");
+    lab.run(ms(10));
+    assert!(lab.winners().is_empty(), "nothing is shown: {first:?}");
+    lab.admitted(GATED, DDL, rejecting(0.0));
+    lab.admitted(GATED, DDL, Terms::default());
+    let request = lab.request(GATED, IdentityKey(5), Terms::default());
+    let inquiry = Inquiry { request, purpose: Purpose::Write { rows: Some(1) } };
+    assert_eq!(lab.controller.inquire(lab.now, &inquiry), Answer::Allowed);
+    let own = lab.ask(GATED, ETL, rejecting(0.0));
+    assert!(matches!(own, Decision::Reject(_)), "nobody passes its own: {own:?}");
+}
