@@ -71,8 +71,11 @@ impl Controller {
             OnRefusedCheck::Delay => gate.contention(now),
             OnRefusedCheck::Reject => gate.contention_now(),
         };
+        // In line dice are drawn ahead, and nobody goes back to the check interval.
+        let may_pass =
+            terms.ratio == Ratio::ZERO || terms.on_refused_check == OnRefusedCheck::Reject;
         let contention = match contention {
-            Some(obstacle) if !self.only_limits_keep(now, request) => Some(obstacle),
+            Some(obstacle) if !may_pass || !self.only_limits_keep(now, request) => Some(obstacle),
             Some(_) | None => self.take_turn(now, request).err(),
         };
         if let Some(obstacle) = contention {
