@@ -49,7 +49,7 @@ const RUNNING_COUNTS_FOR: Duration = Duration::from_secs(2);
 /// Half of a limit is forgotten each time that it was not used for so long.
 const HALVED_AFTER: Duration = Duration::from_secs(60);
 
-/// Apps with a limit; clients choose apps. Beyond, nobody else has one.
+/// Apps with a limit of their own; clients choose apps. Beyond, all others have one together.
 const APPS_MAX: usize = 4_096;
 
 /// Heartbeats between which work is told apart.
@@ -58,6 +58,8 @@ const BITS_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct SlowStart {
     apps: KeyMap<AppKey, Window>,
+    /// That of all apps for which there is no place.
+    others: Option<Window>,
     /// Heartbeats: the newest that was begun, and the newest that all replicas that count show.
     begun: u64,
     shown: Option<Shown>,
@@ -130,7 +132,7 @@ impl SlowStart {
     /// Whether the limit of its app leaves room for such work. A no is remembered.
     pub(crate) fn allows(&mut self, now: MonoTime, app: AppKey, cost: f64) -> bool {
         let Some(shown) = self.shown else { return true };
-        let Some(window) = self.apps.get_mut(&app) else { return true };
+        let Some(window) = self.window(app) else { return true };
         window.settle(now, shown);
         let out = window.out(now);
         if out < NOTHING || out + cost <= window.limit {
@@ -142,7 +144,7 @@ impl SlowStart {
 
     /// There was no room at the pace for such work.
     pub(crate) fn refused(&mut self, now: MonoTime, app: AppKey, cost: f64) {
-        if let Some(window) = self.apps.get_mut(&app)
+        if let Some(window) = self.window(app)
             && window.out(now) + cost > USED * window.limit
         {
             window.limited = true;
@@ -150,11 +152,12 @@ impl SlowStart {
     }
 
     pub(crate) fn admit(&mut self, now: MonoTime, app: AppKey, charge: Charge) {
-        if self.apps.len() >= APPS_MAX && !self.apps.contains_key(&app) && !self.forget(now) {
-            return;
-        }
         let first = self.first();
-        let window = self.apps.entry(app).or_insert_with(|| Window::new(now, first));
+        let has_place = self.apps.contains_key(&app) || self.has_place(now);
+        let window = match has_place {
+            true => self.apps.entry(app).or_insert_with(|| Window::new(now, first)),
+            false => self.others.get_or_insert_with(|| Window::new(now, first)),
+        };
         window.idle(now, first);
         window.forget_old(now);
         Window::add(&mut window.running, charge.epoch(), now, charge.known());
@@ -162,14 +165,14 @@ impl SlowStart {
 
     /// Work that runs costs more than it did.
     pub(crate) fn charge(&mut self, now: MonoTime, app: AppKey, before: Charge, charge: Charge) {
-        let Some(window) = self.apps.get_mut(&app) else { return };
+        let Some(window) = self.window(app) else { return };
         window.used_at = now;
         Window::move_by(&mut window.running, charge.epoch(), charge.known() - before.known());
     }
 
     /// It was taken back before it ran.
     pub(crate) fn take_back(&mut self, app: AppKey, charge: Charge) {
-        if let Some(window) = self.apps.get_mut(&app) {
+        if let Some(window) = self.window(app) {
             Window::move_by(&mut window.running, charge.epoch(), -charge.known());
         }
     }
@@ -177,11 +180,12 @@ impl SlowStart {
     /// It has completed, at this cost.
     pub(crate) fn complete(&mut self, now: MonoTime, app: AppKey, charge: Charge, cost: f64) {
         self.take_back(app, charge);
-        let Some(window) = self.apps.get_mut(&app) else { return };
-        match self.shown {
+        let (begun, shown) = (self.begun, self.shown);
+        let Some(window) = self.window(app) else { return };
+        match shown {
             Some(shown) => {
                 window.settle(now, shown);
-                Window::add(&mut window.done, self.begun, now, cost);
+                Window::add(&mut window.done, begun, now, cost);
             }
             None => window.done.clear(),
         }
@@ -195,16 +199,22 @@ impl SlowStart {
     /// How many apps were held back by their limits within a second.
     pub(crate) fn held_back(&self, now: MonoTime) -> usize {
         let of_late = |at: MonoTime| now.saturating_since(at) < Duration::from_secs(1);
-        self.apps.values().filter(|window| window.held_at.is_some_and(of_late)).count()
+        let all = self.apps.values().chain(&self.others);
+        all.filter(|window| window.held_at.is_some_and(of_late)).count()
     }
 
-    /// Forgets apps that were not used for long, if there are any; looks for them once a second.
-    fn forget(&mut self, now: MonoTime) -> bool {
-        if now.saturating_since(self.forgotten_at) < Duration::from_secs(1) {
-            return false;
+    fn window(&mut self, app: AppKey) -> Option<&mut Window> {
+        let has_none = self.apps.len() >= APPS_MAX && !self.apps.contains_key(&app);
+        if has_none { self.others.as_mut() } else { self.apps.get_mut(&app) }
+    }
+
+    /// Whether there is one more, looking once a second for apps that were not used for long.
+    fn has_place(&mut self, now: MonoTime) -> bool {
+        let of_late = |at: MonoTime| now.saturating_since(at) < Duration::from_secs(1);
+        if self.apps.len() >= APPS_MAX && !of_late(self.forgotten_at) {
+            self.forgotten_at = now;
+            self.apps.retain(|_, window| now.saturating_since(window.used_at) < HALVED_AFTER);
         }
-        self.forgotten_at = now;
-        self.apps.retain(|_, window| now.saturating_since(window.used_at) < HALVED_AFTER);
         self.apps.len() < APPS_MAX
     }
 }

@@ -148,6 +148,11 @@ fn apps_that_clients_make_up_are_forgotten() {
         apps.complete(at(2_000), AppKey(app), charge, 1.0);
     }
     assert_eq!(apps.apps.len(), APPS_MAX);
+    assert_eq!(
+        fill(&mut apps, at(2_010), AppKey(most + 20), 1.0),
+        25,
+        "ten of others are on their way"
+    );
     admit(&mut apps, at(70_000), AppKey(most + 1), 1.0);
     assert_eq!(apps.apps.len(), 1);
     assert_eq!(apps.held_back(at(70_000)), 0);
