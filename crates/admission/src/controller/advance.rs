@@ -289,12 +289,15 @@ impl Controller {
     fn release_one(&mut self, now: MonoTime, key: GateKey) -> Release {
         let Some(gate) = self.gates.get(&key) else { return Release::Stays };
         let Some(mut head) = gate.head() else { return Release::Stays };
-        if gate.paced && !self.slow_start.allows(now, head.lane.app, head.known) {
-            // Its limit is its own.
-            let slow_start = &mut self.slow_start;
-            let allowed = |head: &Head| slow_start.allows(now, head.lane.app, head.known);
-            let Some(next) = gate.ring.head_where(allowed) else { return Release::Stays };
-            head = next;
+        if gate.paced {
+            let (gates, mut limits) = self.limits(now);
+            if !limits.allow(&head) {
+                // Its limit is its own.
+                let ring = gates.get(&key).map(|gate| &gate.ring);
+                let next = ring.and_then(|ring| ring.head_where(|head| limits.allow(head)));
+                let Some(next) = next else { return Release::Stays };
+                head = next;
+            }
         }
         // What such statements cost may have been learned since it joined.
         let Some(request) = self.queue.get(head.ticket).map(|waiter| waiter.request) else {

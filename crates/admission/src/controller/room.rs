@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use super::Controller;
 use crate::claims::{SPARSE_FOR, Speeds, weight_of};
-use crate::costs::{COST_MIN, cost_of, rows_cost};
+use crate::costs::{COST_MIN, Costs, cost_of, rows_cost};
 use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
 use crate::pace::{Cost, Pace};
 use crate::patience::Size;
+use crate::queue::Queue;
 use crate::ring::Head;
+use crate::row_work::RowWork;
+use crate::slow_start::SlowStart;
 use crate::{
     AppKey, GateKey, InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Ratio, Request, RuleKey,
     SignalKey, Terms, Ticket,
@@ -47,8 +50,7 @@ impl Controller {
 
     /// What such statements are known to cost, in rows of the mean, without prudence.
     pub(super) fn known(&self, request: &Request) -> f64 {
-        let rows = self.costs.average(request.digest, request.app, 0.0);
-        self.row_work.price(request.written).of_a_turn(rows)
+        known(&self.costs, &self.row_work, request)
     }
 
     /// Whether a statement of this cost may pass: the signals leave room, or the floor of its rule
@@ -119,14 +121,19 @@ impl Controller {
     /// Whether all who wait at an open gate are others, each at the limit of its app: those leave the
     /// room to whoever comes.
     pub(super) fn only_limits_keep(&mut self, now: MonoTime, request: &Request) -> bool {
-        let Some(gate) = self.gates.get(&request.gate).filter(|gate| gate.has_only_a_line(now))
-        else {
+        let (gates, mut limits) = self.limits(now);
+        let Some(gate) = gates.get(&request.gate).filter(|gate| gate.has_only_a_line(now)) else {
             return false;
         };
-        let slow_start = &mut self.slow_start;
         gate.paced
             && !gate.ring.has_line(request.rule, request.app)
-            && gate.ring.none_may(|head| slow_start.allows(now, head.lane.app, head.known))
+            && gate.ring.none_may(|head| limits.allow(head))
+    }
+
+    /// The gates, and the limits of those who wait there.
+    pub(super) fn limits(&mut self, now: MonoTime) -> (&BTreeMap<GateKey, Gate>, Limits<'_>) {
+        let Self { gates, queue, costs, row_work, slow_start, .. } = self;
+        (gates, Limits { now, queue, costs, row_work, slow_start })
     }
 
     /// Who has had a line for so long asks for more than its share, with such a statement at its head.
@@ -352,6 +359,29 @@ impl Controller {
     /// The limits on statements in flight, by signal.
     pub fn in_flight_limits(&self, now: MonoTime) -> impl Iterator<Item = InFlightView> + '_ {
         self.in_flight.views(self.clock.max(now))
+    }
+}
+
+fn known(costs: &Costs, row_work: &RowWork, request: &Request) -> f64 {
+    let rows = costs.average(request.digest, request.app, 0.0);
+    row_work.price(request.written).of_a_turn(rows)
+}
+
+/// How much of each app may be on its way.
+pub(super) struct Limits<'a> {
+    now: MonoTime,
+    queue: &'a Queue,
+    costs: &'a Costs,
+    row_work: &'a RowWork,
+    slow_start: &'a mut SlowStart,
+}
+
+impl Limits<'_> {
+    /// Whether there is room for one who waits, with what such statements are known to cost by now.
+    pub(super) fn allow(&mut self, head: &Head) -> bool {
+        let request = self.queue.get(head.ticket).map(|waiter| &waiter.request);
+        let known = request.map_or(head.known, |request| known(self.costs, self.row_work, request));
+        self.slow_start.allows(self.now, head.lane.app, known)
     }
 }
 
