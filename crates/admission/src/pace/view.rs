@@ -107,9 +107,12 @@ mod tests {
     use crate::pace::Cost;
     use crate::{AdaptivePacing, BinaryPacing, SignalKey};
 
-    #[test]
-    fn what_is_on_its_way_fills_the_window_until_it_is_acknowledged() {
-        let at = |ms| MonoTime::ZERO.saturating_add(Duration::from_millis(ms));
+    fn at(ms: u64) -> MonoTime {
+        MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
+    }
+
+    /// With a threshold of a second.
+    fn pace() -> Pace {
         let config = AdaptivePacing {
             lag: SignalKey(1),
             heartbeat_interval: Duration::from_millis(250),
@@ -117,7 +120,12 @@ mod tests {
             learns_row_costs: false,
             otherwise: BinaryPacing::default(),
         };
-        let mut pace = Pace::new(config, Duration::from_secs(1), at(0));
+        Pace::new(config, Duration::from_secs(1), at(0))
+    }
+
+    #[test]
+    fn what_is_on_its_way_fills_the_window_until_it_is_acknowledged() {
+        let mut pace = pace();
         let shows = |now, shown| LagReading {
             value: Some(0.0),
             at: now,
@@ -153,15 +161,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_until_a_replica_shows_that_may_lag_for_longer() {
-        let at = |ms| MonoTime::ZERO.saturating_add(Duration::from_millis(ms));
-        let config = AdaptivePacing {
-            lag: SignalKey(1),
-            heartbeat_interval: Duration::from_millis(250),
-            probe_interval: Duration::from_millis(100),
-            learns_row_costs: false,
-            otherwise: BinaryPacing::default(),
-        };
-        let mut pace = Pace::new(config, Duration::from_secs(1), at(0));
+        let mut pace = pace();
         for (now, seq) in [(0, 1), (250, 2), (500, 3)] {
             pace.heartbeat_begun(at(now), seq);
         }

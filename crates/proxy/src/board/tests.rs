@@ -100,15 +100,21 @@ fn a_replica_that_is_held_says_so_while_its_probe_waits() {
     assert_eq!(board.why_no_lag(at(7)).unwrap().why, format!("r: {held}"));
 }
 
-/// The gate shut, and no cause was named.
-#[test]
-fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() {
+/// A board with one replica, which shows the first heartbeat.
+fn with_a_replica_that_shows() -> (ProbeBoard, Arc<str>) {
     let board = ProbeBoard::default();
     let replica: Arc<str> = "r".into();
     let replicas = (&[replica.clone()][..], &ReplicaBook::default());
     board.configure(replicas, &limits(), PrimaryProbing::Probed, at(0));
     board.heartbeat_committed(1, at(0));
     board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    (board, replica)
+}
+
+/// The gate shut, and no cause was named.
+#[test]
+fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() {
+    let (board, replica) = with_a_replica_that_shows();
     board.heartbeat_committed(2, at(1));
     let told = |status: ReplicationStatus, now| {
         board.on_replica("r", |lag, key| lag.handle_replica_shows(at(now), key, Some(1)));
@@ -138,12 +144,7 @@ fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() 
 /// It was said to show no heartbeats, of which it showed the newest.
 #[test]
 fn a_replica_whose_heartbeats_overtake_what_waits_there_says_that() {
-    let board = ProbeBoard::default();
-    let replica: Arc<str> = "r".into();
-    let replicas = (&[replica.clone()][..], &ReplicaBook::default());
-    board.configure(replicas, &limits(), PrimaryProbing::Probed, at(0));
-    board.heartbeat_committed(1, at(0));
-    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    let (board, replica) = with_a_replica_that_shows();
     board.order_said(&replica, CommitOrder::ByGtid);
     board.overtaken_said(&replica, true);
     assert!(board.is_overtaken(&replica));
@@ -166,12 +167,7 @@ fn a_replica_whose_heartbeats_overtake_what_waits_there_says_that() {
 /// Its lag grew without end, and nobody said that it is to be taken out of the file.
 #[test]
 fn a_server_that_replicates_from_nobody_is_stopped_once_it_lags() {
-    let board = ProbeBoard::default();
-    let replica: Arc<str> = "r".into();
-    let replicas = (&[replica.clone()][..], &ReplicaBook::default());
-    board.configure(replicas, &limits(), PrimaryProbing::Probed, at(0));
-    board.heartbeat_committed(1, at(0));
-    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    let (board, replica) = with_a_replica_that_shows();
     let detached = || ReplicationStatus::Stopped(StoppedReplication::detached());
     let state = |now| board.replicas(at(now)).remove(0).view.state;
     board.replication_said(&replica, detached(), at(1));
