@@ -9,12 +9,13 @@
 //! the congestion window of TCP, of an app.
 //!
 //! - On its way is what is admitted and not completed, of late, and what has completed behind the
-//!   newest heartbeat that all replicas show. One statement always passes.
+//!   newest heartbeat that all replicas show, but for those that may lag for longer than the others.
+//!   With nothing on its way a statement passes whatever it costs.
 //! - The limit grows by what is shown if the app had no room since: at the limit, or at the pace with
 //!   more than half of its limit on its way. An app that needs no more proves no more. Of what was on
 //!   its way while a long queue was braked for ([`crate::pace`]) a tenth is added: it may have been
 //!   this app's.
-//! - Who is at its limit is passed over in line and keeps its turn.
+//! - Who is at its limit is passed over in line, keeps its turn, and is in nobody else's way.
 //! - After a minute without use half of what is beyond the first limit is forgotten, and so on.
 //!
 //! Costs are in rows of the mean, as in the window.
@@ -153,10 +154,12 @@ impl SlowStart {
 
     pub(crate) fn admit(&mut self, now: MonoTime, app: AppKey, charge: Charge) {
         let first = self.first();
-        let has_place = self.apps.contains_key(&app) || self.has_place(now);
-        let window = match has_place {
-            true => self.apps.entry(app).or_insert_with(|| Window::new(now, first)),
-            false => self.others.get_or_insert_with(|| Window::new(now, first)),
+        let is_full = self.apps.len() >= APPS_MAX;
+        let has_place = !is_full || self.apps.contains_key(&app) || self.makes_place(now);
+        let window = if has_place {
+            self.apps.entry(app).or_insert_with(|| Window::new(now, first))
+        } else {
+            self.others.get_or_insert_with(|| Window::new(now, first))
         };
         window.idle(now, first);
         window.forget_old(now);
@@ -179,9 +182,9 @@ impl SlowStart {
 
     /// It has completed, at this cost.
     pub(crate) fn complete(&mut self, now: MonoTime, app: AppKey, charge: Charge, cost: f64) {
-        self.take_back(app, charge);
         let (begun, shown) = (self.begun, self.shown);
         let Some(window) = self.window(app) else { return };
+        Window::move_by(&mut window.running, charge.epoch(), -charge.known());
         match shown {
             Some(shown) => {
                 window.settle(now, shown);
@@ -208,13 +211,13 @@ impl SlowStart {
         if has_none { self.others.as_mut() } else { self.apps.get_mut(&app) }
     }
 
-    /// Whether there is one more, looking once a second for apps that were not used for long.
-    fn has_place(&mut self, now: MonoTime) -> bool {
-        let of_late = |at: MonoTime| now.saturating_since(at) < Duration::from_secs(1);
-        if self.apps.len() >= APPS_MAX && !of_late(self.forgotten_at) {
-            self.forgotten_at = now;
-            self.apps.retain(|_, window| now.saturating_since(window.used_at) < HALVED_AFTER);
+    /// Forgets apps that were not used for long; once a second. Whether there were any.
+    fn makes_place(&mut self, now: MonoTime) -> bool {
+        if now.saturating_since(self.forgotten_at) < Duration::from_secs(1) {
+            return false;
         }
+        self.forgotten_at = now;
+        self.apps.retain(|_, window| now.saturating_since(window.used_at) < HALVED_AFTER);
         self.apps.len() < APPS_MAX
     }
 }

@@ -4,6 +4,7 @@
 mod alarm;
 mod auth;
 pub mod board;
+mod caught;
 pub mod clock;
 pub mod cluster;
 mod connection;

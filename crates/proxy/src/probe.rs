@@ -58,10 +58,7 @@ pub mod trial;
 mod whereabouts;
 
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use admission::SignalKey;
@@ -72,6 +69,7 @@ use tokio::task::JoinSet;
 
 use self::rhythm::{Rhythm, watch_quiet};
 use crate::board::{Contact, PrimaryProbing, ProbeError};
+use crate::caught::caught;
 use crate::cluster::Cluster;
 use crate::link::{Link, ProbeAccount};
 
@@ -202,11 +200,11 @@ impl Probes {
             loop {
                 // No task of its own: that would be polled once more behind the end of this one.
                 let ended = tokio::select! {
-                    ended = until_it_panics(probe(target.clone())) => ended,
+                    ended = caught(probe(target.clone())) => ended,
                     () = next_move(&mut moves) => continue,
                 };
                 match ended {
-                    Err(Panicked) => {
+                    Err(_) => {
                         let cluster = &target.site.cluster.name;
                         tracing::error!(%cluster, server = %target.server, "a probe panicked; it \
                             starts again");
@@ -217,18 +215,6 @@ impl Probes {
             }
         });
     }
-}
-
-/// A probe has panicked; nothing of it is left.
-struct Panicked;
-
-async fn until_it_panics(probe: impl Future<Output = ()>) -> Result<(), Panicked> {
-    let mut probe = Box::pin(probe);
-    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| probe.as_mut().poll(context))) {
-        Ok(polled) => polled.map(Ok),
-        Err(_) => Poll::Ready(Err(Panicked)),
-    })
-    .await
 }
 
 /// Until the server is another one: for ever, where nobody looks.

@@ -26,7 +26,6 @@
 //! A panic meanwhile, a fault of Sluice's own, may leave an edit in force in part. It is a failed reload
 //! with a line in the log, and the next edit is put in force as a whole, also the one of before.
 
-mod caught;
 mod content;
 mod telling;
 mod waiting;
@@ -44,10 +43,10 @@ use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::MissedTickBehavior;
 
-use self::caught::caught;
 use self::content::{FileContent, Secrets};
 use self::waiting::{TRIED_AGAIN_EVERY_S, Waiting};
 use self::watching::{Watch, Writing};
+use crate::caught::caught;
 use crate::telemetry::{Reload, Telemetry};
 
 /// How often the content is compared whatever the watch says. With the settling it stays below the

@@ -138,13 +138,13 @@ impl Controller {
 
     fn has_turn_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let Some(gate) = self.gates.get(&request.gate) else { return false };
+        let has_line = gate.ring.line_since(request.lane()).is_some();
         if gate.ring.is_empty() || self.only_limits_keep(now, request) {
             // The floor of its rule is for statements that are admitted.
             return self.fits(now, request, cost);
         }
-        let Some(gate) = self.gates.get(&request.gate) else { return false };
         // Statements of the same app wait: they have its turns.
-        if gate.ring.line_since(request.lane()).is_some() {
+        if has_line {
             return false;
         }
         self.claims.note_asker(now, request, waits_in(&self.gates, self.sparse_for(0.0)));

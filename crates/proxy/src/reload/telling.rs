@@ -3,9 +3,9 @@
 use policy::{Change, FixedKey};
 use tokio::time::Instant;
 
-use super::caught::{Panic, words};
 use super::waiting::{TRIED_AGAIN_EVERY_S, Waiting};
 use super::{LOGGED_LINES_MAX, LoadError, Reloader, unix_seconds};
+use crate::caught::{Panic, words};
 use crate::telemetry::Reload;
 
 impl<A> Reloader<A> {

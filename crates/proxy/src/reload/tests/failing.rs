@@ -1,7 +1,7 @@
 //! What cannot be put in force.
 
 use super::*;
-use crate::reload::caught::words;
+use crate::caught::words;
 
 /// No later edit was looked at: the one that panicked had taken with it what puts them in force.
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A panic of one look at the file ends that look, not the looking.
+//! A panic of one probe, or of one look at the file, ends that and not whoever starts the next.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -7,13 +7,13 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// What a panic leaves.
-pub(super) type Panic = Box<dyn Any + Send>;
+pub(crate) type Panic = Box<dyn Any + Send>;
 
 /// Goes on to its end, or to its panic. Whoever goes on then answers for what it has left halfway.
 ///
 /// # Cancellation
 /// As the future's own.
-pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
+pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
     let mut future = pin!(future);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
         Ok(poll) => poll.map(Ok),
@@ -23,7 +23,7 @@ pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Pani
 }
 
 /// What it said.
-pub(super) fn words(panic: &Panic) -> &str {
+pub(crate) fn words(panic: &Panic) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing")
 }
