@@ -61,7 +61,7 @@ use crate::queue::{Queue, Spot, Waiter};
 use crate::rates::Rates;
 use crate::row_work::RowWork;
 use crate::signal::{Sample, SignalView};
-use crate::slow_start::SlowStart;
+use crate::slow_start::{SlowStart, Whose};
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
 
@@ -253,17 +253,18 @@ impl Controller {
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         let now = self.tick(now);
         let Some(account) = &mut permit.account else { return };
-        self.watch_charged(now, account, account.price.of(rows_cost(affected_rows)));
-        let more = rows_cost(affected_rows) - account.expected;
+        let rows = rows_cost(affected_rows);
+        let (cost, whose) = (account.price.of(rows), Whose::from(&*account));
+        self.watch_charged(now, account, cost);
+        let more = rows - account.expected;
         if account.counted && more > account.charged_more {
-            let cost = rows_cost(affected_rows);
-            self.rates.settle(now, account.lane.rule, more - account.charged_more, cost);
+            self.rates.settle(now, account.lane.rule, more - account.charged_more, rows);
             account.charged_more = more;
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut account.charge) {
             let before = *charge;
-            pace.charge(charge, account.price.of(rows_cost(affected_rows)));
-            self.slow_start.charge(now, account.lane.app, before, *charge);
+            pace.charge(charge, cost);
+            self.slow_start.charge(now, whose, before, *charge);
         }
     }
 }

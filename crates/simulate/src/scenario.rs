@@ -192,6 +192,8 @@ pub struct App {
     pub rows: Rows,
     /// Work of a row on a replica, in rows.
     pub apply_cost: f64,
+    /// What it writes into. `None`: a table of its own.
+    pub table: Option<Table>,
     /// Rows that a statement tells beside those it writes.
     pub phantom_rows: u32,
     /// Statements under one permit.
@@ -202,6 +204,15 @@ pub struct App {
     pub comes_back_after: Option<Duration>,
     /// When its sessions issue statements; in order, and never empty.
     pub active: Vec<Window>,
+}
+
+/// A table that several apps write into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// As the file calls it.
+    pub name: String,
+    /// The first app that writes into it, numbered from 0.
+    pub number: u64,
 }
 
 /// How many rows a statement writes: any number between these, each as likely.

@@ -46,7 +46,7 @@ replicas:
 apps:
   - { app: "7:etl", sessions: 1, rule: "yes", exempt: true, rows_per_statement: 0 }
   - { app: denied, sessions: 2, proxies: [0, 2], deny: true, mode: observe, latency: 250ms }
-  - { app: held, sessions: 3, hold: true, identities: 4, digests: 200, apply_cost: 0.5, phantom_rows: 3, active: [[0s, 1s]], transactions: 5 }
+  - { app: held, sessions: 3, hold: true, identities: 4, digests: 200, apply_cost: 0.5, phantom_rows: 3, table: t, active: [[0s, 1s]], transactions: 5 }
   - { app: slow, sessions: 4, speed: 0.1, gate: none, ratio: 0.9, weight: 3, max_delay: 1m }
   - app: other
     sessions: 5

@@ -14,7 +14,7 @@ use crate::patience::Size;
 use crate::queue::Queue;
 use crate::ring::Head;
 use crate::row_work::RowWork;
-use crate::slow_start::SlowStart;
+use crate::slow_start::{SlowStart, Whose};
 use crate::{
     AppKey, GateKey, InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Ratio, Request, RuleKey,
     SignalKey, Terms, Ticket,
@@ -85,7 +85,7 @@ impl Controller {
         let full_for = pace.full_for(0.0);
         self.claims.note(now, request, waits_in(&self.gates, full_for));
         self.wishes.note(now, request.rule, weight_of(request));
-        if !self.slow_start.allows(now, request.app, known) {
+        if !self.slow_start.allows(now, request.into(), known) {
             return false;
         }
         let speeds = pace.speeds();
@@ -95,7 +95,7 @@ impl Controller {
         if pace.has_room(now, asked) && kept.is_none() {
             return true;
         }
-        self.slow_start.refused(now, request.app, known);
+        self.slow_start.refused(now, request.into(), known);
         if let Some(at) = pace.look_at() {
             self.look_again_at(at);
         }
@@ -166,7 +166,7 @@ impl Controller {
         let full_for = pace.full_for(0.0);
         let known = self.known(request);
         self.claims.note(now, request, waits_in(&self.gates, full_for));
-        if !self.slow_start.allows(now, request.app, known) {
+        if !self.slow_start.allows(now, request.into(), known) {
             return false;
         }
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
@@ -258,7 +258,7 @@ impl Controller {
             (None, Mode::Enforce | Mode::Observe) => None,
         };
         if let Some(charge) = charge {
-            self.slow_start.admit(now, request.app, charge);
+            self.slow_start.admit(now, request.into(), charge);
         }
         let limited = self.gates.get(&request.gate).map(Gate::signals);
         let limited = limited.is_some_and(|signals| self.in_flight.limits_any(signals));
@@ -323,7 +323,7 @@ impl Controller {
             pace.complete(now, charge, cost);
             self.advices.through.add(lane, cost);
             self.claims.spend(lane.app, more);
-            self.slow_start.complete(now, lane.app, charge, cost);
+            self.slow_start.complete(now, account.into(), charge, cost);
             self.wishes.spend(rule, more);
             self.row_work.told(written, rows_cost(outcome.affected_rows));
         }
@@ -339,7 +339,7 @@ impl Controller {
         pace.take_back(charge);
         self.claims.spend(lane.app, -cost);
         self.wishes.spend(lane.rule, -cost);
-        self.slow_start.take_back(lane.app, charge);
+        self.slow_start.take_back(account.into(), charge);
     }
 
     /// Whether others were held back for fear of a statement that has ended.
@@ -381,7 +381,8 @@ impl Limits<'_> {
     pub(super) fn allow(&mut self, head: &Head) -> bool {
         let request = self.queue.get(head.ticket).map(|waiter| &waiter.request);
         let known = request.map_or(head.known, |request| known(self.costs, self.row_work, request));
-        self.slow_start.allows(self.now, head.lane.app, known)
+        let whose = Whose { app: head.lane.app, written: request.and_then(|of| of.written) };
+        self.slow_start.allows(self.now, whose, known)
     }
 }
 

@@ -1,9 +1,15 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
 
+use super::window::WINDOWS_MAX;
 use super::*;
+use crate::{TableKey, WriteKind};
 
-const A: AppKey = AppKey(1);
-const B: AppKey = AppKey(2);
+const A: Whose = Whose { app: AppKey(1), written: None };
+const B: Whose = Whose { app: AppKey(2), written: None };
+
+fn app_of(number: u64) -> Whose {
+    Whose { app: AppKey(number), written: None }
+}
 
 fn at(ms: u64) -> MonoTime {
     MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
@@ -17,7 +23,7 @@ fn beside_heartbeats() -> SlowStart {
     apps
 }
 
-fn admit(apps: &mut SlowStart, now: MonoTime, app: AppKey, rows: f64) -> Charge {
+fn admit(apps: &mut SlowStart, now: MonoTime, app: Whose, rows: f64) -> Charge {
     let charge = Charge::known_in(apps.begun, now, rows);
     apps.admit(now, app, charge);
     charge
@@ -25,7 +31,7 @@ fn admit(apps: &mut SlowStart, now: MonoTime, app: AppKey, rows: f64) -> Charge 
 
 /// Admits statements of so many rows for as long as the limit lets, completes them, and gives
 /// how many there were.
-fn fill(apps: &mut SlowStart, now: MonoTime, app: AppKey, rows: f64) -> u32 {
+fn fill(apps: &mut SlowStart, now: MonoTime, app: Whose, rows: f64) -> u32 {
     let mut some = 0;
     while some < 10_000 && apps.allows(now, app, rows) {
         let charge = admit(apps, now, app, rows);
@@ -135,25 +141,25 @@ fn nobody_has_a_limit_without_heartbeats() {
 #[test]
 fn a_limit_goes_on_where_another_process_had_found_the_rate() {
     let mut apps = beside_heartbeats();
-    apps.begin_with(at(0), [A].into_iter(), 500.0);
+    apps.begin_with(at(0), [A.app].into_iter(), 500.0);
     assert_eq!((fill(&mut apps, at(0), A, 1.0), fill(&mut apps, at(0), B, 1.0)), (500, 35));
 }
 
 #[test]
 fn apps_that_clients_make_up_are_forgotten() {
     let mut apps = beside_heartbeats();
-    let most = u64::try_from(APPS_MAX).unwrap();
+    let most = u64::try_from(WINDOWS_MAX).unwrap();
     for app in 0..most + 10 {
-        let charge = admit(&mut apps, at(2_000), AppKey(app), 1.0);
-        apps.complete(at(2_000), AppKey(app), charge, 1.0);
+        let charge = admit(&mut apps, at(2_000), app_of(app), 1.0);
+        apps.complete(at(2_000), app_of(app), charge, 1.0);
     }
-    assert_eq!(apps.apps.len(), APPS_MAX);
+    assert_eq!(apps.apps.len(), WINDOWS_MAX);
     assert_eq!(
-        fill(&mut apps, at(2_010), AppKey(most + 20), 1.0),
+        fill(&mut apps, at(2_010), app_of(most + 20), 1.0),
         25,
         "ten of others are on their way"
     );
-    admit(&mut apps, at(70_000), AppKey(most + 1), 1.0);
+    admit(&mut apps, at(70_000), app_of(most + 1), 1.0);
     assert_eq!(apps.apps.len(), 1);
     assert_eq!(apps.held_back(at(70_000)), 0);
 }
@@ -161,7 +167,7 @@ fn apps_that_clients_make_up_are_forgotten() {
 #[test]
 fn what_has_completed_is_not_on_its_way_with_heartbeats_that_are_close() {
     let mut apps = beside_heartbeats();
-    let app = AppKey(1);
+    let app = A;
     let mut running = std::collections::VecDeque::new();
     for beat in 0..190 {
         let now = at(beat * 10);
@@ -174,7 +180,7 @@ fn what_has_completed_is_not_on_its_way_with_heartbeats_that_are_close() {
             apps.complete(now, app, charge, 1.0);
         }
     }
-    let out = apps.apps.get(&app).map(|window| window.out(at(1_900)));
+    let out = apps.apps.get(app.app).map(|window| window.out(at(1_900)));
     assert!(out.is_some_and(|out| (20.0..=24.0).contains(&out)), "{out:?}");
 }
 
@@ -183,4 +189,26 @@ fn a_long_way_has_more_on_it() {
     let mut apps = beside_heartbeats();
     apps.shown(Some(1), false, 6.0);
     assert_eq!(fill(&mut apps, at(0), A, 1.0), 600);
+}
+
+/// Of such an app, into the one table of this test.
+fn into_table(app: u64) -> Whose {
+    let written = Written { table: TableKey(1), kind: WriteKind::Insert };
+    Whose { written: Some(written), ..app_of(app) }
+}
+
+#[test]
+fn who_writes_what_has_been_seen_of_others_begins_with_what_these_have() {
+    let mut apps = beside_heartbeats();
+    for seq in 2..6 {
+        fill(&mut apps, at(seq * 250), into_table(1), 1.0);
+        show(&mut apps, seq, false);
+    }
+    assert_eq!(fill(&mut apps, at(1_500), into_table(2), 1.0), 560, "as much as the first would");
+    assert_eq!(fill(&mut apps, at(1_500), into_table(3), 1.0), 35, "that is on its way now");
+    assert_eq!(fill(&mut apps, at(1_500), app_of(4), 1.0), 35, "what it writes is not known");
+    let deletes = Written { table: TableKey(1), kind: WriteKind::Delete };
+    let deletes = Whose { written: Some(deletes), ..app_of(5) };
+    assert_eq!(fill(&mut apps, at(1_500), deletes, 1.0), 35, "these nobody has seen");
+    assert_eq!(apps.held_back(at(2_300)), 4);
 }

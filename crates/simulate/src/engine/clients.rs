@@ -180,7 +180,7 @@ impl<'s> World<'s> {
             identity: session.identity,
             app: AppKey(key),
             digest: Some(digest_key(key, session.digest)),
-            written: Some(written(key)),
+            written: Some(written(app, key)),
             gate,
             terms,
             arrived: session.arrived,
@@ -339,9 +339,10 @@ const ADMITTED_BYTES: usize = 3 * size_of::<f64>();
 /// What is kept of a refusal: all of it, its number with its session, and its turn.
 const REFUSED_BYTES: usize = size_of::<RefusedStatement>() + 64;
 
-/// Each app writes into a table of its own.
-pub(super) fn written(app: u64) -> Written {
-    Written { table: TableKey(app), kind: WriteKind::Insert }
+/// What an app writes into: a table of its own, or the one that it shares.
+pub(super) fn written(app: &App, key: u64) -> Written {
+    let table = app.table.as_ref().map_or(key, |table| table.number);
+    Written { table: TableKey(table), kind: WriteKind::Insert }
 }
 
 /// Nor does any have the texts of another.

@@ -50,7 +50,7 @@ impl Looks {
         for (place, work) in replica.applied_of() {
             let since = work - self.counted.insert(place, work).unwrap_or(work);
             let (Some(app), Ok(key)) = (apps.get(place), u64::try_from(place)) else { continue };
-            rows.push((written(key), each * since / app.apply_cost.max(f64::MIN_POSITIVE)));
+            rows.push((written(app, key), each * since / app.apply_cost.max(f64::MIN_POSITIVE)));
         }
         rows
     }
@@ -219,7 +219,7 @@ impl World<'_> {
         let Some(proxy) = self.proxies.get_mut(place) else { return };
         let Some(replica) = self.replicas.get_mut(index) else { return };
         if replica.presence == Presence::Here {
-            look_at_appliers(now, replica, &mut proxy.controller);
+            look_at_appliers(now, replica, &self.scenario.apps, &mut proxy.controller);
             let looks = proxy.probes.looks.entry(index).or_default();
             looks.number = looks.number.wrapping_add(1);
             if looks.number.is_multiple_of(LOOKS_PER_COUNT) {
@@ -278,15 +278,20 @@ impl World<'_> {
     }
 }
 
-fn look_at_appliers(now: MonoTime, replica: &mut Replica, controller: &mut Controller) {
-    let key = |app| u64::try_from(app).map(|app| written(app).table).ok();
+fn look_at_appliers(
+    now: MonoTime,
+    replica: &mut Replica,
+    apps: &[App],
+    controller: &mut Controller,
+) {
+    let table = |place: usize| Some(written(apps.get(place)?, u64::try_from(place).ok()?).table);
     let at: Vec<_> = replica
         .at_work(now)
         .into_iter()
         .map(|(app, at_rows)| {
             let kind = Some(WriteKind::Insert);
             let step = if at_rows { Step::Rows(kind) } else { Step::Transaction };
-            ([app.and_then(key).unwrap_or(OTHERS)], step)
+            ([app.and_then(table).unwrap_or(OTHERS)], step)
         })
         .collect();
     let seen: Vec<_> = at.iter().map(|(tables, step)| Applying { tables, step: *step }).collect();

@@ -201,6 +201,7 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
         digests,
         rows: Rows { min, max },
         apply_cost,
+        table,
         phantom_rows,
         transactions,
         think_time,
@@ -225,6 +226,7 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
     keys.extend(
         optional.into_iter().filter(|(.., said)| *said).map(|(key, value, _)| (key, value)),
     );
+    keys.extend(table.as_ref().map(|table| ("table", scalar(&table.name))));
     keys.extend(comes_back_after.map(|wait| ("comes_back_after", span(wait))));
     keys.extend(rule.name.as_deref().map(|name| ("rule", scalar(name))));
     keys.extend(effect(&rule.effect, signals));

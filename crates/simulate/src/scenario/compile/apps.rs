@@ -11,7 +11,7 @@ use crate::scenario::limits::{
     TRANSACTIONS_MAX,
 };
 use crate::scenario::raw::{self, Count};
-use crate::scenario::{App, Effect, Rows, Window, rule};
+use crate::scenario::{App, Effect, Rows, Table, Window, rule};
 
 pub(super) fn apps(
     raw: Vec<Spanned<raw::App>>,
@@ -34,11 +34,20 @@ pub(super) fn apps(
             faults.add(&format!("{path}.app"), format!("{other} is called {app:?} already"));
         }
         let proxies = places_of(raw.proxies.as_deref(), proxies, &path, faults);
-        let app = App { proxies, ..app(raw, signals, &path, faults) };
+        let table = raw.table.as_ref().map(|name| table(name, &apps));
+        let app = App { proxies, table, ..app(raw, signals, &path, faults) };
         shares_its_rule(&app, &apps, &path, faults);
         apps.push(app);
     }
     apps
+}
+
+/// The table of this name, whose number is that of the first app that names it.
+fn table(name: &str, before: &[App]) -> Table {
+    let known = before.iter().filter_map(|app| app.table.as_ref()).find(|table| table.name == name);
+    let new =
+        || Table { name: name.to_owned(), number: u64::try_from(before.len()).unwrap_or(u64::MAX) };
+    known.cloned().unwrap_or_else(new)
 }
 
 /// The Sluices that an app's sessions are spread over.
@@ -125,6 +134,7 @@ fn app(raw: raw::App, signals: &[String], path: &str, faults: &mut Faults) -> Ap
         digests,
         rows,
         apply_cost: faults.number(apply_cost, (0.0, APPLY_COST_MAX), &at("apply_cost")),
+        table: None,
         phantom_rows,
         transactions,
         think_time: time(raw.think_time).unwrap_or_default(),

@@ -189,6 +189,7 @@ fn app(load: &AppLoad, met: &Met) -> App {
         digests: 1,
         rows: met.rows,
         apply_cost: 1.0,
+        table: None,
         phantom_rows: 0,
         transactions: load.statements,
         think_time: load.think,
