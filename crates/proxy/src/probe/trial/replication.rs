@@ -1,6 +1,8 @@
 //! Whether replicas are replicas of the primary, and can be measured.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use mysql_async::Row;
 use policy::{ClusterPolicy, LagSource, SignalKind};
@@ -142,8 +144,15 @@ pub(super) fn compare(policy: &ClusterPolicy, visits: &mut [Visited]) {
         visits.iter().filter_map(|visited| visited.identity.clone()).collect();
     let primary = visits.first().and_then(|visited| visited.identity.clone());
     let mut counted = 0_usize;
+    let mut met: BTreeMap<String, Arc<str>> = BTreeMap::new();
     for visited in visits.iter_mut().filter(|visited| visited.role == Role::Replica) {
-        if is_of_use(policy, visited, primary.as_ref(), &identities) {
+        let is_of_use = is_of_use(policy, visited, primary.as_ref(), &identities);
+        let own = visited.identity.as_ref().map(|own| own.name.clone());
+        let same = own.and_then(|own| met.insert(own, visited.trial.server.clone()));
+        if let Some(same) = &same {
+            visited.warning(format!("it is the same server as {same}, and counts once"));
+        }
+        if is_of_use && same.is_none() {
             counted = counted.saturating_add(1);
         }
     }
@@ -177,7 +186,7 @@ fn is_of_use(
     let Some(own) = visited.identity.clone() else { return false };
     if primary.is_some_and(|primary| primary.name == own.name) {
         visited.fault("it is the primary itself: its lag is always none, and says nothing");
-        return true;
+        return false;
     }
     let by_status =
         policy.probe.as_ref().is_some_and(|probe| probe.source == LagSource::ReplicaStatus);
@@ -282,17 +291,34 @@ mod tests {
         let found = |replica| {
             let mut visits = [visited(Role::Primary, 1, "u"), replica];
             compare(config.clusters.first().unwrap(), &mut visits);
-            visits[1]
-                .trial
-                .findings
-                .iter()
-                .map(|f| f.message.clone())
-                .collect::<Vec<_>>()
-                .join("\n")
+            visits.map(|visited| said(&visited)).join("\n")
         };
         let clone = found(visited(Role::Replica, 2, "u"));
         assert!(clone.contains("it is no replica of anybody"), "{clone}");
         let same = found(visited(Role::Replica, 1, "u"));
         assert!(same.contains("it is the primary itself"), "{same}");
+        assert!(same.contains("of 1 replicas 0 can be measured"), "{same}");
+    }
+
+    #[test]
+    fn a_server_that_is_listed_under_two_names_is_one() {
+        let yaml = "version: 1\nclusters:\n  main: {listen: 127.0.0.1:1, primary: db:1, replicas: \
+                    [db:2, alias:2], probe: {user: sluice}, signals: {lag: {threshold: 1s, \
+                    min_replicas: 2}}}\n";
+        let config = policy::load(yaml).unwrap();
+        let replica = || visited(Role::Replica, 2, "v");
+        let mut alias = replica();
+        alias.trial.server = "alias:2".into();
+        let mut visits = [visited(Role::Primary, 1, "u"), replica(), alias];
+        compare(config.clusters.first().unwrap(), &mut visits);
+        let [primary, first, alias] = visits.map(|visited| said(&visited));
+        assert!(!first.contains("same server"), "{first}");
+        assert!(alias.contains("it is the same server as db:2"), "{alias}");
+        assert!(primary.contains("of 2 replicas 1 can be measured"), "{primary}");
+    }
+
+    fn said(visited: &Visited) -> String {
+        let messages = visited.trial.findings.iter().map(|finding| finding.message.clone());
+        messages.collect::<Vec<_>>().join("\n")
     }
 }
