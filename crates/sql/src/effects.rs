@@ -242,9 +242,10 @@ impl NamedLockUse {
 /// Locks that no status flag shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Locks {
-    /// LOCK TABLES, FLUSH TABLES … FOR EXPORT. UNLOCK TABLES and a new transaction release it.
+    /// LOCK TABLES, FLUSH TABLES … FOR EXPORT or WITH READ LOCK. UNLOCK TABLES and a new transaction
+    /// release it, and so does dropping the last of those tables.
     pub tables: bool,
-    /// FLUSH TABLES WITH READ LOCK. UNLOCK TABLES releases it.
+    /// FLUSH TABLES WITH READ LOCK, of no table by name. UNLOCK TABLES releases it.
     pub global: bool,
     /// LOCK INSTANCE FOR BACKUP, and MariaDB's BACKUP LOCK and BACKUP STAGE.
     pub instance: bool,

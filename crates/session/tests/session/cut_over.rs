@@ -112,6 +112,7 @@ fn the_lock_counts_no_more_when_what_may_give_it_back_is_sent() {
         "UNLOCK TABLES; SELECT SLEEP(60)",
         "CALL p()",
         "EXECUTE s",
+        "drop /* gh-ost */ table if exists `shop`.`_t_del`",
     ] {
         let (mut driver, cut_over) = locked(LOCK);
         assert!(cut_over.is_some());
@@ -126,7 +127,7 @@ fn the_lock_counts_no_more_when_what_may_give_it_back_is_sent() {
         assert_eq!(driver.session.cut_over(), None, "{command:?}");
     }
     let (mut driver, _) = locked(LOCK);
-    driver.passes("drop /* gh-ost */ table if exists `shop`.`_t_del`", STATUS_AUTOCOMMIT);
+    driver.passes("alter /* gh-ost */ table `shop`.`_t_del` comment 'x'", STATUS_AUTOCOMMIT);
     driver.command(b"\x0e");
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     assert!(driver.session.cut_over().is_some(), "it is still held");

@@ -3,11 +3,20 @@
 use super::walk::Walk;
 use crate::{
     class::Class,
+    effects::Locks,
     lexer::{Kind, Token},
 };
 
 /// Most words between CREATE and the kind of object.
 const MODIFIERS_MAX: u32 = 24;
+
+/// Locks that go with the last of the tables that LOCK TABLES has named, where that is dropped.
+/// MariaDB's CREATE OR REPLACE has dropped it when it fails. Which is the last one only the server
+/// knows: a table may be locked under several names.
+const WITH_THE_LAST_TABLE: Locks = Locks { tables: true, global: false, instance: false };
+
+/// What drops tables names them so.
+const TABLES: [&str; 3] = ["TABLE", "TABLES", "SEQUENCE"];
 
 /// Which object a stored program belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +31,14 @@ impl Walk<'_, '_> {
     pub(super) fn definition(&mut self, verb: &[u8]) -> Class {
         // What a definition names is not run, and no default, check or schedule may call.
         self.spots = false;
+        let mut drops = verb == b"DROP";
         for _ in 0..MODIFIERS_MAX {
             let token = self.token();
+            drops |= verb == b"CREATE" && self.is(token, "REPLACE");
+            drops &= !self.is(token, "TEMPORARY");
+            if drops && TABLES.iter().any(|word| self.is(token, word)) {
+                self.effects.plain.release(WITH_THE_LAST_TABLE);
+            }
             let is = |word: &str| self.is(token, word);
             if is("USER") || is("ROLE") {
                 self.pass_over();

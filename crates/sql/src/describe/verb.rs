@@ -356,14 +356,21 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// FLUSH TABLES WITH READ LOCK takes the global read lock; with names, what LOCK TABLES does.
     fn flush(&mut self) {
         let mut previous = Token { kind: Kind::End, start: 0, end: 0 };
+        // Whether names of tables follow; nothing ahead of TABLES.
+        let mut named = None;
         loop {
             let token = self.token();
+            if named.is_none() && (self.is(previous, "TABLES") || self.is(previous, "TABLE")) {
+                named = Some(!self.is(token, "WITH"));
+            }
             match token.kind {
                 Kind::Semicolon | Kind::End => return,
                 Kind::Word if self.is(previous, "READ") && self.is(token, "LOCK") => {
-                    self.effects.plain.take(Locks { global: true, ..Locks::default() });
+                    let global = named == Some(false);
+                    self.effects.plain.take(Locks { tables: !global, global, instance: false });
                 }
                 Kind::Word if self.is(previous, "FOR") && self.is(token, "EXPORT") => {
                     self.effects.plain.take(Locks { tables: true, ..Locks::default() });

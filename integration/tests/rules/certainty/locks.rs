@@ -1,5 +1,7 @@
 //! Who holds a lock that others wait for: the server says it, no text does.
 
+use integration::server::Flavour;
+
 use super::{both, is_refused, mariadb};
 
 const INSERT: &str = "INSERT INTO test.{table} (n) VALUES (1)";
@@ -101,4 +103,36 @@ async fn a_lock_without_a_name_exempts_nobody_whom_the_server_does_not_let_hold_
         &[b"SET @l = GET_LOCK('', 0)", b"DELETE FROM test.nameless"],
     ];
     world.none_gets_past("held", "nameless", deny).await;
+}
+
+#[tokio::test]
+async fn locked_tables_that_the_server_has_given_back_exempt_nobody() {
+    const MADE: &[u8] = b"CREATE TABLE test.lost_one (n INT)";
+    const LOCKED: &[u8] = b"LOCK TABLES test.lost_one WRITE";
+    const FLUSHED: &[u8] = b"FLUSH TABLES test.lost WITH READ LOCK";
+    const INSERT: &[u8] = b"INSERT INTO test.lost (n) VALUES (1)";
+    for world in both().await {
+        world.table("lost").await;
+        let grant = "GRANT RELOAD ON *.* TO ddlfree@'%'";
+        world.servers.primary.run_sql(&[grant]).await.unwrap();
+        let attacks: [&[&[u8]]; 5] = [
+            &[MADE, LOCKED, b"DROP TABLE test.lost_one", INSERT],
+            &[MADE, LOCKED, b"DROP /* x */ TABLES IF EXISTS test.lost_one RESTRICT", INSERT],
+            &[MADE, LOCKED, b"DROP TABLE test.lost_one; INSERT INTO test.lost (n) VALUES (1)"],
+            &[FLUSHED, b"BEGIN", INSERT, b"COMMIT", INSERT],
+            &[FLUSHED, b"LOCK TABLES test.nobody READ", INSERT],
+        ];
+        world.none_gets_past("ddlfree", "lost", &attacks).await;
+        if world.servers.primary.flavour() == Flavour::MariaDb {
+            const SEQUENCE: &[u8] = b"CREATE SEQUENCE test.lost_next";
+            const NEXT: &[u8] = b"LOCK TABLES test.lost_next WRITE";
+            const ANEW: &[u8] = b"CREATE OR REPLACE TABLE test.lost_one (n INT PRIMARY KEY) \
+                SELECT 1 AS n UNION ALL SELECT 1";
+            let attacks: [&[&[u8]]; 2] = [
+                &[SEQUENCE, NEXT, b"DROP SEQUENCE test.lost_next", INSERT],
+                &[MADE, LOCKED, ANEW, INSERT],
+            ];
+            world.none_gets_past("ddlfree", "lost", &attacks).await;
+        }
+    }
 }
