@@ -9,7 +9,7 @@ use sql::{Class, ClassSet};
 use crate::cidr::Cidr;
 use crate::facts::Facts;
 use crate::identity::SessionIdentity;
-use crate::patterns::Patterns;
+use crate::patterns::{Folded, Patterns};
 use crate::shape::{Caution, ShapeNeeds, TablePatterns};
 
 /// Whom a rule matches. Empty: everybody.
@@ -17,6 +17,7 @@ use crate::shape::{Caution, ShapeNeeds, TablePatterns};
 pub struct Condition {
     pub(crate) app: Option<Patterns>,
     pub(crate) user: Option<Patterns>,
+    /// In lower case.
     pub(crate) schema: Option<Patterns>,
     /// By key, each key once.
     pub(crate) tags: Vec<(Box<[u8]>, Patterns)>,
@@ -69,7 +70,10 @@ impl Condition {
     /// Whether what it says of the session holds, whatever its statement says of who asks.
     pub(crate) fn may_be_from(&self, session: &SessionIdentity) -> bool {
         self.user.as_ref().is_none_or(|user| user.matches(session.user()))
-            && self.schema.as_ref().is_none_or(|schema| schema.matches(session.schema()))
+            && self
+                .schema
+                .as_ref()
+                .is_none_or(|schema| schema.matches(Folded::of(session.schema()).name()))
             && self.attributes.iter().all(|(key, values)| {
                 session.attribute(key).is_some_and(|value| values.matches(value))
             })

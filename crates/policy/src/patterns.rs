@@ -10,7 +10,47 @@ pub struct Patterns {
     pub(crate) present: bool,
 }
 
+/// The longest name of a schema, 64 characters of utf8mb4.
+const NAME_LEN_MAX: usize = 256;
+
+/// The name of a schema in lower case, as far as it is ASCII: some servers have all of them so
+/// (`lower_case_table_names`), whatever a client writes.
+pub(crate) struct Folded {
+    bytes: [u8; NAME_LEN_MAX],
+    len: usize,
+}
+
+impl Folded {
+    /// That of a longer name is empty: no server has one.
+    pub(crate) fn of(name: &[u8]) -> Self {
+        let mut folded = Self { bytes: [0; NAME_LEN_MAX], len: 0 };
+        if let Some(bytes) = folded.bytes.get_mut(..name.len()) {
+            bytes.copy_from_slice(name);
+            bytes.make_ascii_lowercase();
+            folded.len = name.len();
+        }
+        folded
+    }
+
+    /// The name.
+    pub(crate) fn name(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
 impl Patterns {
+    /// The same values in lower case.
+    pub(crate) fn in_lower_case(self) -> Self {
+        let lower = |values: Vec<Box<[u8]>>| {
+            let mut values: Vec<Box<[u8]>> =
+                values.iter().map(|value| value.to_ascii_lowercase().into()).collect();
+            values.sort_unstable();
+            values.dedup();
+            values
+        };
+        Self { exact: lower(self.exact), prefixes: lower(self.prefixes), present: self.present }
+    }
+
     /// Adds `*`, `prefix*` or a value.
     pub(crate) fn add(&mut self, pattern: &str) {
         match pattern.strip_suffix('*') {

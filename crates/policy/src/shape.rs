@@ -12,6 +12,7 @@
 
 use sql::{Completeness, DIGEST_TEXT_MAX, LexMode, Statement, digest, digest_front, tables};
 
+use crate::identity::SessionIdentity;
 use crate::patterns::Patterns;
 
 /// What a text is about.
@@ -57,6 +58,8 @@ pub struct ShapeText<'t> {
     /// schema on its way: see [`ShapeText::new`].
     certain: bool,
     follows_schema: bool,
+    /// Whether it is certain which the default schema is.
+    knows_schema: bool,
 }
 
 /// What rules look at; nothing is read that none does.
@@ -90,7 +93,26 @@ impl<'t> ShapeText<'t> {
     #[must_use]
     pub fn new(text: &'t [u8], mode: LexMode, schema: &'t [u8], statement: &Statement<'_>) -> Self {
         let moves = statement.statement_count > 1 && statement.effects.use_schema.is_some();
-        Self { text, mode, schema, certain: statement.is_certain(), follows_schema: !moves }
+        Self {
+            text,
+            mode,
+            schema,
+            certain: statement.is_certain(),
+            follows_schema: !moves,
+            knows_schema: true,
+        }
+    }
+
+    /// The same, where names without a schema are in the session's.
+    #[must_use]
+    pub fn of_session(
+        text: &'t [u8],
+        mode: LexMode,
+        session: &'t SessionIdentity,
+        statement: &Statement<'_>,
+    ) -> Self {
+        let knows_schema = !session.doubts_schema();
+        Self { knows_schema, ..Self::new(text, mode, session.schema(), statement) }
     }
 }
 
@@ -205,6 +227,7 @@ impl ShapeScratch {
             }
             if table.schema.is_none() {
                 *unqualified |= bit;
+                fits &= text.knows_schema;
             }
             bit = bit.wrapping_shl(1);
             for part in [schema, table.name] {

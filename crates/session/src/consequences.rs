@@ -79,6 +79,11 @@ impl Consequences {
         self
     }
 
+    /// Whether there is a USE among them.
+    pub(crate) fn uses_schema(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.schema.is_some())
+    }
+
     /// Whether the server may give back a lock of LOCK TABLES as soon as it reads the text.
     pub(crate) fn may_unlock_tables(&self) -> bool {
         let PlainEffects { unread, begins_transaction, takes, releases, .. } = self.plain;

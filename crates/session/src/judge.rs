@@ -167,8 +167,8 @@ impl Bench {
             && last.is_from(statement)
         {
             if last.needs.any() {
-                let schema = who.identity().schema();
-                scratch.read(&ShapeText::new(query.text, mode, schema, statement), last.needs);
+                let text = ShapeText::of_session(query.text, mode, who.identity(), statement);
+                scratch.read(&text, last.needs);
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
@@ -312,7 +312,7 @@ fn rule<'t>(
             let of_budgets = input.policy.budgets.shape_needs();
             needs = input.policy.rules.shape_needs(&facts).or(of_budgets);
             if read != Some(needs) {
-                scratch.read(&ShapeText::new(text, mode, session.schema(), statement), needs);
+                scratch.read(&ShapeText::of_session(text, mode, session, statement), needs);
             }
             facts.shape = scratch.shape();
         }

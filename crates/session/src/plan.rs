@@ -460,8 +460,8 @@ fn prepared_in(
     server: &ServerSide,
 ) -> Description {
     let statement = describe(text, mode, whole, texts);
-    let schema = bench.who.identity().schema();
-    bench.shape.read(&ShapeText::new(text, mode, schema, &statement), ShapeNeeds::ALL);
+    let session = bench.who.identity();
+    bench.shape.read(&ShapeText::of_session(text, mode, session, &statement), ShapeNeeds::ALL);
     Description {
         class: statement.class,
         classes: statement.classes,

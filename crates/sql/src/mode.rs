@@ -157,6 +157,33 @@ impl Charset {
             .map_or(Self::Unknown, |(_, charset)| *charset)
     }
 
+    /// Whether the server, which has its names in utf8, is certain to read these bytes as they are,
+    /// where they are not part of a text, or stand in quotes there.
+    #[must_use]
+    pub fn keeps_name(self, name: &[u8]) -> bool {
+        // Quotes in a name are doubled in a text.
+        let is_quote = |byte: &u8| matches!(byte, b'`' | b'"');
+        // What swe7 has letters for, and DEL, which latin2 has not.
+        let is_letter = |byte: &u8| matches!(byte, b'@' | b'['..=b'^' | b'{'..=b'\x7f');
+        match self {
+            Self::Plain => !name.iter().any(is_quote),
+            Self::Euc
+            | Self::SingleByte
+            | Self::Latin
+            | Self::Armscii8
+            | Self::Dos
+            | Self::Swe7
+            | Self::Big5
+            | Self::Cp932
+            | Self::Gbk
+            | Self::Sjis
+            | Self::Gb18030
+            | Self::Unknown => {
+                name.is_ascii() && !name.iter().any(|byte| is_quote(byte) || is_letter(byte))
+            }
+        }
+    }
+
     /// Whether `byte`, from 0x80 up, is white space.
     pub(crate) fn is_space(self, byte: u8) -> bool {
         match self {

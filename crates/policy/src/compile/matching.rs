@@ -29,7 +29,7 @@ pub(super) fn compile_match(
     let condition = Condition {
         app,
         user,
-        schema,
+        schema: schema.map(Patterns::in_lower_case),
         tags: compile_tags(raw.tag, context.identity, faults),
         attributes: compile_keyed(raw.attribute, faults),
         client: raw.client.map(|client| networks(&client.value, &client.place, faults)),

@@ -21,6 +21,7 @@ pub struct SessionIdentity {
     user: Box<[u8]>,
     client: Option<IpAddr>,
     schema: Vec<u8>,
+    schema_in_doubt: bool,
     /// Each its two lengths, a byte for either, its key and its value: in one piece, for connections
     /// are many and mostly idle.
     attributes: Box<[u8]>,
@@ -66,6 +67,12 @@ impl SessionIdentity {
     pub fn handle_schema(&mut self, schema: &[u8]) {
         self.schema.clear();
         self.schema.extend_from_slice(schema);
+        self.schema_in_doubt = false;
+    }
+
+    /// The default schema may be another one than [`SessionIdentity::schema`] says, until it changes.
+    pub fn doubt_schema(&mut self) {
+        self.schema_in_doubt = true;
     }
 
     /// A statement named a tool whose other statements do not: the connection is that tool's from
@@ -99,6 +106,12 @@ impl SessionIdentity {
     #[must_use]
     pub fn schema(&self) -> &[u8] {
         &self.schema
+    }
+
+    /// Whether the default schema may be another one.
+    #[must_use]
+    pub fn doubts_schema(&self) -> bool {
+        self.schema_in_doubt
     }
 
     /// The value of a connection attribute.

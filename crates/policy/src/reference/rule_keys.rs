@@ -218,7 +218,7 @@ pub(super) const MATCH_KEYS: &[Key] = &[
         "",
     ),
     live("user", "The MySQL user.", Shown::Words("any", NAMES), ""),
-    live("schema", "The default schema.", Shown::Words("any", NAMES), ""),
+    live("schema", "The default schema; case does not count.", Shown::Words("any", NAMES), ""),
     live(
         "client",
         "The client's address.",

@@ -9,7 +9,7 @@ use crate::cidr::{Cidr, mask};
 use crate::condition::Condition;
 use crate::facts::Facts;
 use crate::fnv::FnvMap;
-use crate::patterns::Patterns;
+use crate::patterns::{Folded, Patterns};
 use crate::rule::{Rule, Standing};
 use crate::shape::{Caution, TablePatterns};
 
@@ -213,7 +213,9 @@ impl RuleIndex {
             }
         }
         self.users.look_up(session.user(), search);
-        self.schemas.look_up(session.schema(), search);
+        if !self.schemas.is_empty() {
+            self.schemas.look_up(Folded::of(session.schema()).name(), search);
+        }
         if !self.tags.is_empty() {
             for (key, value) in identity.tags() {
                 if let Some(values) = self.tags.get(key) {

@@ -161,6 +161,8 @@ fn the_first_match_in_the_list_decides_whatever_it_is_found_by() {
     assert_rule(&policy, &case, "by-long-prefix");
     case.client = None;
     assert_rule(&policy, &case, "by-schema");
+    case.schema = "SHOP".into();
+    assert_rule(&policy, &case, "by-schema");
     case.schema = String::new();
     assert_rule(&policy, &case, "rest");
 }

@@ -110,8 +110,8 @@ impl Judge {
             return bench.guard_description(&description, said, guarded, input);
         }
         let Bench { who, shape: scratch, .. } = bench;
-        let schema = who.identity.schema();
-        let text_of = ShapeText::new(text.text, server.mode, schema, &statement);
+        let session = &who.identity;
+        let text_of = ShapeText::of_session(text.text, server.mode, session, &statement);
         scratch.read(&text_of, input.policy.guards.shape_needs());
         let shape = scratch.shape();
         let subject = Subject {

@@ -138,10 +138,16 @@ impl Who {
 
     /// The default schema is this one.
     pub(crate) fn use_schema(&mut self, schema: &[u8]) {
-        if self.identity.schema() != schema {
+        if self.identity.schema() != schema || self.identity.doubts_schema() {
             self.identity.handle_schema(schema);
             self.renew();
         }
+    }
+
+    /// The default schema may be another one than is known.
+    pub(crate) fn doubt_schema(&mut self) {
+        self.identity.doubt_schema();
+        self.renew();
     }
 
     /// `SET @sluice_app`.

@@ -42,6 +42,9 @@ pub(crate) fn end(
     }
     if end.error.is_some() {
         handle_failed(consequences, then, (server, facts), who);
+        if consequences.uses_schema() && end.results_ahead > 0 {
+            who.doubt_schema();
+        }
         return None;
     }
     let by_flags = consequences.plain.sql_mode_by_flags;
@@ -50,7 +53,9 @@ pub(crate) fn end(
         let told = tells && !tracker.session_changes_cut();
         server.schema = server.schema.min(if told { SchemaKnown::Told } else { SchemaKnown::No });
     }
-    let kill = if consequences.any { handle_consequences(consequences, server, who) } else { None };
+    let told = tracker.schema();
+    let kill =
+        if consequences.any { handle_consequences(consequences, told, server, who) } else { None };
     let killed = match then {
         Then::Nothing => None,
         Then::Prepare(_)
@@ -60,7 +65,7 @@ pub(crate) fn end(
         | Then::Schema(_)
         | Then::Kill(_) => {
             let then = std::mem::take(then);
-            handle_accepted(then, end.prepared, (negotiated, server, facts), who)
+            handle_accepted(then, (end.prepared, told), (negotiated, server, facts), who)
         }
     };
     follow_charset(tracker, server);
@@ -99,11 +104,10 @@ fn handle_failed(
         }
         Then::Nothing | Then::ResetStatement(_) | Then::Schema(_) | Then::Kill(_) => {}
     }
-    let Consequences { plain, rare, any: _ } = consequences;
+    let Consequences { plain, .. } = consequences;
     server.mode = server.mode.after_error(plain);
     // A USE may have run before the error.
-    let uses = rare.as_ref().is_some_and(|rare| rare.schema.is_some());
-    if uses || plain.forgets_schema {
+    if consequences.uses_schema() || plain.forgets_schema {
         server.schema = SchemaKnown::No;
     }
     if plain.forgets_prepared {
@@ -113,7 +117,7 @@ fn handle_failed(
 
 fn handle_accepted(
     then: Then,
-    prepared: Option<PrepareOk>,
+    (prepared, told): (Option<PrepareOk>, Option<&[u8]>),
     (negotiated, server, facts): (&Negotiated, &mut ServerSide, &ServerFacts),
     who: &mut Who,
 ) -> Option<Kill> {
@@ -142,19 +146,39 @@ fn handle_accepted(
             who.forget();
         }
         Then::Schema(schema) => {
-            who.use_schema(&schema);
-            server.schema = SchemaKnown::Certain;
+            // Nothing but this names a schema in it, so what the server tells is its last word.
+            let schema = told.unwrap_or(&schema);
+            let charset = if told.is_some() { Charset::Plain } else { server.mode.charset };
+            server.schema = use_schema(schema, told, charset, who);
         }
     }
     None
 }
 
+/// A schema was named, and the server has told that it is the default one, or nothing: it knows the
+/// name in utf8, and in lower case where it has them so. A client may have switched off that it tells
+/// within the text, ahead of another USE.
+fn use_schema(named: &[u8], told: Option<&[u8]>, charset: Charset, who: &mut Who) -> SchemaKnown {
+    who.use_schema(told.unwrap_or(named));
+    let certain = match told {
+        Some(told) => told.eq_ignore_ascii_case(named),
+        None => charset.keeps_name(named),
+    };
+    if certain {
+        return SchemaKnown::Certain;
+    }
+    who.doubt_schema();
+    SchemaKnown::No
+}
+
 fn handle_consequences(
     consequences: &mut Consequences,
+    told: Option<&[u8]>,
     server: &mut ServerSide,
     who: &mut Who,
 ) -> Option<Kill> {
     let Consequences { plain, rare, any: _ } = consequences;
+    let charset = if plain.set_charset.is_none() { server.mode.charset } else { Charset::Unknown };
     server.mode = server.mode.after_ok(plain);
     if plain.forgets_prepared {
         server.prepared.forget_names();
@@ -167,9 +191,8 @@ fn handle_consequences(
             who.set_app(app.as_deref());
         }
         if let Some(schema) = rare.schema {
-            who.use_schema(&schema);
-            server.schema =
-                if plain.forgets_schema { SchemaKnown::No } else { SchemaKnown::Certain };
+            let known = use_schema(&schema, told, charset, who);
+            server.schema = if plain.forgets_schema { SchemaKnown::No } else { known };
         }
         if let Some(name) = rare.deallocate {
             server.prepared.remove_name(&name);

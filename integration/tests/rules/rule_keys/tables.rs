@@ -1,6 +1,7 @@
 //! Tables that a rule protects: whatever would change them, in data or definition, never reaches the server.
 
-use integration::raw::{Login, RawConn};
+use integration::raw::capability::{MULTI_STATEMENTS, SESSION_TRACK};
+use integration::raw::{Login, RawConn, Shape};
 use integration::scenario::{Refused, connect, numbers};
 use integration::server::Server;
 use integration::sluice::{Config, SluiceProcess};
@@ -66,6 +67,60 @@ async fn a_protected_table_is_known_by_its_own_schema_and_in_prepared_statements
         assert_eq!(Refused::of(&outside.query("USE k_archive").await.unwrap()), None);
         assert_eq!(rule_of(&outside.query("UPDATE t SET n = 9").await.unwrap()), "archive");
         assert_untouched(&servers.primary).await;
+    }
+}
+
+#[tokio::test]
+async fn the_default_schema_is_the_one_that_the_server_has() {
+    const LATIN1: u8 = 8;
+    const UTF8: u8 = 45;
+    const INIT_DB: u8 = 2;
+    const USE: u8 = 3;
+    const RULES: &str = "\
+- { name: tables, match: { table: \"k_donn\u{e9}es.*\" }, deny: true, permanent: true }
+- { name: schema, match: { schema: K_Upper, statements: [write] }, deny: true, permanent: true }";
+    let utf8 = "k_donn\u{e9}es".as_bytes();
+    let latin1 = b"k_donn\xe9es";
+    let named = |command: u8, name: &[u8]| match command {
+        INIT_DB => [&[INIT_DB], name].concat(),
+        _ => [b"\x03USE `", name, b"`"].concat(),
+    };
+    for servers in both().await {
+        let made = ["k_donn\u{e9}es", "k_upper"].map(|schema| {
+            [
+                format!("CREATE DATABASE IF NOT EXISTS `{schema}`"),
+                format!("CREATE TABLE IF NOT EXISTS `{schema}`.t (n INT)"),
+            ]
+        });
+        let made: Vec<&str> = made.iter().flatten().map(String::as_str).collect();
+        servers.primary.run_sql(&made).await.unwrap();
+        let config = Config::new(servers).unwrap().rules(RULES);
+        let sluice = SluiceProcess::start(&config).await.unwrap();
+        for track in [0, SESSION_TRACK] {
+            let login = |collation: u8| {
+                let login = Login { collation, ..Login::new("admin") };
+                login.without(SESSION_TRACK).with(MULTI_STATEMENTS | track)
+            };
+            for (collation, name) in [(LATIN1, &latin1[..]), (UTF8, utf8)] {
+                for command in [INIT_DB, USE] {
+                    let login = login(collation);
+                    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+                    conn.command(&named(command, name), Shape::Single).await.unwrap();
+                    let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
+                    assert_eq!(rule_of(&answer), "tables", "{track} {collation} {command}");
+                    conn.query("USE k_upper").await.unwrap();
+                    let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
+                    assert_eq!(rule_of(&answer), "schema", "{track} {collation} {command}");
+                }
+            }
+            let mut conn = RawConn::open(sluice.listen_addr(), &login(UTF8)).await.unwrap();
+            let failed = format!("USE `k_donn\u{e9}es`; SELECT nobody; USE test");
+            conn.query(failed).await.unwrap();
+            let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
+            assert_eq!(rule_of(&answer), "tables", "{track}");
+        }
+        let written = "SELECT COUNT(*) FROM `k_donn\u{e9}es`.t";
+        assert_eq!(numbers(&servers.primary, written).await.unwrap(), [0]);
     }
 }
 

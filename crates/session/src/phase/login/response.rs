@@ -70,13 +70,15 @@ pub(super) fn next(hello: Hello, desk: &mut Desk<'_>, input: &Input<'_>) -> Next
             return deny(Denial::UserUnreadable, &why.to_string(), after, desk.out);
         }
     };
-    desk.negotiated.charset = Charset::from_collation_id(collation, server);
-    desk.who.become_user(SessionIdentity::new(
-        user,
-        desk.client.address,
-        response.database.unwrap_or_default(),
-        response.attributes.iter(),
-    ));
+    let charset = Charset::from_collation_id(collation, server);
+    desk.negotiated.charset = charset;
+    let schema = response.database.unwrap_or_default();
+    let mut identity =
+        SessionIdentity::new(user, desk.client.address, schema, response.attributes.iter());
+    if !charset.keeps_name(schema) {
+        identity.doubt_schema();
+    }
+    desk.who.become_user(identity);
     secure(hello, &response, (len, payload), desk, input)
 }
 
@@ -221,18 +223,16 @@ pub(super) fn respond_again(
         out.seal(sequence);
         sent = Move::Replace { from: Side::Client, drop: len };
     }
-    let applicant = Applicant {
-        identity: SessionIdentity::new(
-            user,
-            client.address,
-            change.database,
-            change.attributes.iter(),
-        ),
-        // One that names none leaves it to the server.
-        charset: change
-            .charset
-            .map_or(Charset::Unknown, |id| Charset::from_collation_id(id, negotiated.server)),
-    };
+    // One that names none leaves it to the server.
+    let charset = change
+        .charset
+        .map_or(Charset::Unknown, |id| Charset::from_collation_id(id, negotiated.server));
+    let mut identity =
+        SessionIdentity::new(user, client.address, change.database, change.attributes.iter());
+    if !charset.keeps_name(change.database) {
+        identity.doubt_schema();
+    }
+    let applicant = Applicant { identity, charset };
     let nonce = negotiated.nonce.clone();
     let exchange = Exchange::new(plugin, nonce, (sequence, sequence), kept).about(applicant);
     stay(Stage::Exchange(Box::new(exchange)), sent.into())
