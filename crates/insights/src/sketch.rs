@@ -140,14 +140,14 @@ impl Sketch {
         let came = stats.count.saturating_add(stats.refused.sum());
         let weight = (stats.time_ns / 1_000).saturating_add(came.saturating_mul(WEIGHT_MIN_US));
         if let Some(sum) = self.row(key, weight) {
-            sum.merge(stats);
+            sum.merge_bounded(stats);
         }
     }
 
     /// Adds what has no row.
     pub(crate) fn merge_rest(&mut self, key: Key, stats: &Stats) {
         let known = self.rest.len() < REST_MAX || self.rest.contains_key(&key);
-        self.rest.entry(if known { key } else { NOBODY }).or_default().merge(stats);
+        self.rest.entry(if known { key } else { NOBODY }).or_default().merge_bounded(stats);
     }
 
     /// Every row that may be believed to be a heavy hitter, and the rest, of which the others are

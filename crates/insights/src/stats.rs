@@ -55,9 +55,15 @@ impl Stats {
         add(&mut self.queued_ns, record.queued_ns);
         match record.ending {
             Ending::Done | Ending::Fetched => {}
-            Ending::Failed(errno) | Ending::FetchFailed(errno) => self.errors.add(errno, 1),
+            Ending::Failed(errno) | Ending::FetchFailed(errno) => {
+                self.errors.add(errno, 1);
+                self.errors.bound();
+            }
             Ending::Lost => add(&mut self.lost, 1),
-            Ending::Refused(reason) => self.refused.add(reason, 1),
+            Ending::Refused(reason) => {
+                self.refused.add(reason, 1);
+                self.refused.bound();
+            }
             Ending::ClientGone => add(&mut self.client_gone, 1),
         }
         if record.ending.is_executed() && !record.ending.is_more_of_one() {
@@ -76,6 +82,13 @@ impl Stats {
             add(&mut self.bytes_out, record.bytes_out);
         }
         self.see(Some(at));
+    }
+
+    /// Adds what others have cost to a row that is kept.
+    pub(crate) fn merge_bounded(&mut self, other: &Self) {
+        self.merge(other);
+        self.errors.bound();
+        self.refused.bound();
     }
 
     /// Adds what others have cost.
@@ -129,6 +142,8 @@ impl Stats {
 
     pub(crate) fn shrink(&mut self) {
         self.times.shrink();
+        self.errors.shrink();
+        self.refused.shrink();
     }
 }
 

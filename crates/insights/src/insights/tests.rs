@@ -138,6 +138,29 @@ fn a_window_that_is_compared_with_ends_where_the_other_one_begins() {
     }
 }
 
+/// A window of many digests has more numbers than one row.
+#[test]
+fn errors_of_many_digests_are_told_by_their_numbers() {
+    let mut insights = insights();
+    for (minute, errno) in (0_u64..).zip(1_000_u16..1_040) {
+        insights.advance(Time(START + minute * 10_000));
+        insights
+            .observe(&Record { ending: Ending::Failed(errno), ..record(u64::from(errno), b"web") });
+    }
+    for _ in 0..100 {
+        insights.observe(&Record { ending: Ending::Failed(4_091), ..record(1, b"web") });
+    }
+    for window_s in [3_600, 86_400] {
+        let view = insights.look(&look(By::App, window_s));
+        for errors in [&view.total.errors, &view.rows[0].stats.errors] {
+            let by_number: Vec<_> = errors.iter().collect();
+            let rare = (1_000_u16..1_040).map(|errno| (errno, 1));
+            let all: Vec<_> = rare.chain([(4_091, 100)]).collect();
+            assert_eq!((by_number, errors.others()), (all, 0), "{window_s} s");
+        }
+    }
+}
+
 #[test]
 fn a_clock_that_is_put_back_loses_nothing() {
     let mut insights = insights();
