@@ -99,6 +99,8 @@ struct Observations {
 struct ReplicaNews {
     error: Option<ProbeError>,
     replication: ReplicationStatus,
+    /// When it was asked for that.
+    replication_asked_at: MonoTime,
     delay: Duration,
     order: CommitOrder,
     /// It shows a heartbeat of before which it has not executed all.

@@ -23,6 +23,8 @@ pub struct ReplicaReading {
     pub error: Option<ProbeError>,
     /// What its server says of its replication.
     pub replication: ReplicationStatus,
+    /// How long ago it was asked for that.
+    pub replication_age: Duration,
     /// How far it stays behind on purpose (`SOURCE_DELAY`), if that was told.
     pub delay: Duration,
     /// Whether it commits in the primary's order.
@@ -90,12 +92,13 @@ impl Observations {
         unwritten: &Option<String>,
     ) -> Option<ReplicaReading> {
         let news = self.news.get(server).cloned().unwrap_or_default();
-        let ReplicaNews { error, replication, delay, order, overtaken: _, stopped: _ } = news;
+        let ReplicaNews { error, replication, replication_asked_at, delay, order, .. } = news;
         Some(ReplicaReading {
             server: server.clone(),
             view: self.lag.as_ref()?.replica(now, key)?,
             error,
             replication,
+            replication_age: now.saturating_since(replication_asked_at),
             delay,
             order,
             unwritten: unwritten.clone(),
@@ -243,7 +246,7 @@ impl ReplicaReading {
         let lag = self.view.lag.filter(|lag| *lag >= self.view.threshold)?;
         match &self.replication {
             ReplicationStatus::LeavesOut(filter) => Some(left_out_by(filter)),
-            ReplicationStatus::AllApplied if lag >= ALL_APPLIED_AFTER => {
+            ReplicationStatus::AllApplied if self.lagged_when_asked(lag) => {
                 Some(ALL_APPLIED.to_owned())
             }
             ReplicationStatus::AllApplied
@@ -256,10 +259,16 @@ impl ReplicaReading {
         }
     }
 
+    /// Whether it was behind for long enough when its server was asked: an answer of before a pause of
+    /// Sluice says nothing of the lag behind that.
+    fn lagged_when_asked(&self, lag: Duration) -> bool {
+        lag.saturating_sub(self.replication_age) >= ALL_APPLIED_AFTER
+    }
+
     /// Why the heartbeats that it shows do not count.
     fn overtaken(&self) -> Option<String> {
         let lag = self.view.lag.filter(|lag| *lag >= self.view.threshold)?;
-        let told = self.replication == ReplicationStatus::Overtaken && lag >= ALL_APPLIED_AFTER;
+        let told = self.replication == ReplicationStatus::Overtaken && self.lagged_when_asked(lag);
         told.then(|| OVERTAKEN.to_owned())
     }
 
@@ -458,6 +467,7 @@ mod tests {
             },
             error: Some(error(code)),
             replication: ReplicationStatus::Untold(error(code)),
+            replication_age: Duration::ZERO,
             delay: Duration::ZERO,
             order: CommitOrder::Unasked,
             unwritten: None,

@@ -186,11 +186,12 @@ impl ProbeBoard {
         }
     }
 
-    /// What a replica's server says of its replication.
+    /// What a replica's server says of its replication, and when it was asked for that.
     pub(crate) fn replication_said(
         &self,
         server: &Arc<str>,
         status: ReplicationStatus,
+        asked_at: MonoTime,
         now: MonoTime,
     ) {
         let mut seen = self.seen.lock();
@@ -220,6 +221,7 @@ impl ProbeBoard {
             }
         };
         news.replication = status;
+        news.replication_asked_at = asked_at;
         tracker.handle_replica_stopped(now, *key, thread);
     }
 }

@@ -33,15 +33,15 @@ fn a_stop_is_a_cause_if_it_lasted_and_the_replica_counted() {
     board.on_replica("restored", |lag, key| lag.handle_replica_shows(at(0), key, None));
     board.heartbeat_committed(2, at(9));
     for server in &servers {
-        board.replication_said(server, stopped(), at(10));
+        board.replication_said(server, stopped(), at(10), at(10));
     }
     let cause = |now, since| board.stopped_since(at(now), at(since), Duration::from_secs(5));
     assert_eq!(cause(12, 0), None, "in passing");
     let named = cause(20, 0).unwrap();
     assert!(named.starts_with("replica counted: the applier"), "{named}");
     // It goes on, whatever else is said of it.
-    board.replication_said(&servers[0], stopped(), at(25));
-    board.replication_said(&servers[0], ReplicationStatus::Runs, at(30));
+    board.replication_said(&servers[0], stopped(), at(25), at(25));
+    board.replication_said(&servers[0], ReplicationStatus::Runs, at(30), at(30));
     let named = cause(60, 0).unwrap();
     assert!(named.starts_with("replica counted, until 30 s ago: "), "{named}");
     assert_eq!(cause(60, 28), None, "that had begun later");
@@ -55,7 +55,7 @@ fn what_keeps_a_lag_is_known_of_the_replica_and_of_the_cluster() {
     board.heartbeat_committed(1, at(0));
     board.on_replica("r1", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
     assert_eq!(board.hindrance_of("r1", at(1)), None, "it only lags");
-    board.replication_said(&servers[0], stopped(), at(1));
+    board.replication_said(&servers[0], stopped(), at(1), at(1));
     let told = board.hindrance_of("r1", at(9)).unwrap();
     assert!(told.why.contains("is stopped: error 1062: it is there"), "{told:?}");
     assert!(told.advice.contains("START REPLICA"), "{told:?}");
@@ -83,7 +83,7 @@ fn a_replica_that_is_held_says_so_while_its_probe_waits() {
     board.on_replica("r", |lag, key| lag.handle_replica_unreachable(at(6), key));
     board.replica_said(&replica, Some(&ProbeError::TimedOut));
     let state = "Waiting for table metadata lock";
-    board.replication_said(&replica, ReplicationStatus::Held(state), at(6));
+    board.replication_said(&replica, ReplicationStatus::Held(state), at(6), at(6));
     let held = format!("its replication is held: {state}");
     let told = |now| {
         let reading = board.replicas(at(now)).remove(0);
@@ -118,7 +118,7 @@ fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() 
     board.heartbeat_committed(2, at(1));
     let told = |status: ReplicationStatus, now| {
         board.on_replica("r", |lag, key| lag.handle_replica_shows(at(now), key, Some(1)));
-        board.replication_said(&replica, status, at(now));
+        board.replication_said(&replica, status, at(now), at(now));
         let reading = board.replicas(at(now)).remove(0);
         let hindrance = board.hindrance_of("r", at(now));
         let why = hindrance.as_ref().map(|hindrance| hindrance.why.clone());
@@ -135,6 +135,14 @@ fn a_replica_that_heartbeats_pass_by_says_so_once_its_lag_is_at_its_threshold() 
     let (why, advice) = told(ReplicationStatus::AllApplied, 4);
     assert!(why.contains("Seconds_Behind_Source is 0"), "{why}");
     assert!(advice.contains("binlog-ignore-db"), "{advice}");
+    // Behind a pause of Sluice that answer is as old as the pause.
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(14), key, Some(1)));
+    assert!(board.hindrance_of("r", at(14)).is_some(), "the lag was there before");
+    board.heartbeat_committed(3, at(14));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(14), key, Some(2)));
+    board.replication_said(&replica, ReplicationStatus::AllApplied, at(14), at(14));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(24), key, Some(2)));
+    assert_eq!(board.hindrance_of("r", at(24)), None);
     // A STOP REPLICA that waits for a transaction keeps it from saying so any longer.
     board.replication_unsaid(&replica);
     assert_eq!(board.hindrance_of("r", at(5)), None, "as of before");
@@ -150,9 +158,10 @@ fn a_replica_whose_heartbeats_overtake_what_waits_there_says_that() {
     assert!(board.is_overtaken(&replica));
     board.heartbeat_committed(2, at(1));
     board.on_replica("r", |lag, key| lag.handle_replica_shows(at(3), key, Some(1)));
-    board.replication_said(&replica, ReplicationStatus::Overtaken, at(3));
+    board.replication_said(&replica, ReplicationStatus::Overtaken, at(3), at(3));
     assert_eq!(board.hindrance_of("r", at(3)), None, "it may be at it");
     board.on_replica("r", |lag, key| lag.handle_replica_shows(at(9), key, Some(1)));
+    board.replication_said(&replica, ReplicationStatus::Overtaken, at(9), at(9));
     let told = board.hindrance_of("r", at(9)).unwrap();
     assert!(told.why.contains("has not executed all GTIDs of before them"), "{told:?}");
     assert!(told.advice.contains("gtid_slave_pos"), "{told:?}");
@@ -170,23 +179,23 @@ fn a_server_that_replicates_from_nobody_is_stopped_once_it_lags() {
     let (board, replica) = with_a_replica_that_shows();
     let detached = || ReplicationStatus::Stopped(StoppedReplication::detached());
     let state = |now| board.replicas(at(now)).remove(0).view.state;
-    board.replication_said(&replica, detached(), at(1));
+    board.replication_said(&replica, detached(), at(1), at(1));
     assert_eq!(state(1), ReplicaState::Counted, "it shows all that there is: a member of Galera");
     board.heartbeat_committed(2, at(2));
-    board.replication_said(&replica, detached(), at(4));
+    board.replication_said(&replica, detached(), at(4), at(4));
     assert_eq!(state(4), ReplicaState::ReceiverStopped);
     let told = board.hindrance_of("r", at(4)).unwrap();
     assert!(told.why.contains("it is not a replica"), "{told:?}");
     assert!(told.advice.contains("take it out of the cluster's replicas"), "{told:?}");
     board.on_replica("r", |lag, key| lag.handle_replica_shows(at(5), key, Some(2)));
-    board.replication_said(&replica, detached(), at(5));
+    board.replication_said(&replica, detached(), at(5), at(5));
     assert_eq!(state(5), ReplicaState::Counted);
     // One that is new here, and shows what was written to it when it was the primary.
     let old: Arc<str> = "old".into();
     let listed = (&[old.clone()][..], &ReplicaBook::default());
     board.configure(listed, &limits(), PrimaryProbing::Probed, at(6));
     board.on_replica("old", |lag, key| lag.handle_replica_shows(at(6), key, Some(2)));
-    board.replication_said(&old, detached(), at(6));
+    board.replication_said(&old, detached(), at(6), at(6));
     assert_eq!(state(6), ReplicaState::NeverCaughtUp);
     let told = board.why_no_lag(at(6)).unwrap();
     assert!(told.why.contains("old: it is not a replica"), "{told:?}");
@@ -204,7 +213,7 @@ fn a_replica_that_is_left_out_says_why_and_what_ends_it() {
     board.heartbeat_committed(1, at(0));
     for server in &servers {
         board.on_replica(server, |lag, key| lag.handle_replica_shows(at(5), key, None));
-        board.replication_said(server, ReplicationStatus::Runs, at(5));
+        board.replication_said(server, ReplicationStatus::Runs, at(5), at(5));
     }
     board.delay_said(&servers[0], Duration::from_secs(60));
     let delay = |lag: &mut LagTracker, key| lag.handle_replica_delayed_on_purpose(at(5), key, true);
@@ -242,6 +251,7 @@ fn a_replica_that_is_left_out_says_why_and_what_ends_it() {
     board.replication_said(
         &servers[0],
         ReplicationStatus::Untold(ProbeError::Unusable("no".into())),
+        at(23),
         at(23),
     );
     assert_eq!(told(23).why, "delayed: no");

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
+use admission::MonoTime;
 use policy::LagSource;
 
 use super::answer::number;
@@ -70,6 +71,7 @@ pub(super) async fn watch_status(target: ProbeTarget) {
     let (mut link, mut threads) = (target.link(PROBE_TIMEOUT), target.link(PROBE_TIMEOUT));
     loop {
         rhythm.beat().await;
+        let asked_at = target.site.cluster.now();
         let mut answer = dialect.ask(&mut link, &target.site.cluster.probes).await;
         if let Ok(told) = &mut answer
             && (told.is_behind() || target.site.cluster.probes.is_overtaken(&target.server))
@@ -78,7 +80,7 @@ pub(super) async fn watch_status(target: ProbeTarget) {
         }
         health.note(&answer);
         target.note_heard(&answer);
-        note_replication(&target, &answer);
+        note_replication(&target, &answer, asked_at);
         if matches!(answer, Err(ProbeError::TimedOut)) {
             ask_threads(&target, &mut threads).await;
         }
@@ -122,8 +124,9 @@ impl LagQuestion {
         match self {
             Self::Heartbeat(heartbeats) => heartbeats.ask(target, replica).await,
             Self::Status(dialect) => {
+                let asked_at = target.site.cluster.now();
                 let told = dialect.ask(replica, &target.site.cluster.probes).await;
-                note_replication(target, &told);
+                note_replication(target, &told, asked_at);
                 match told {
                     Ok(Replication { is_member: true, .. }) => Err(ProbeError::Unusable(
                         "a member of a group does not tell Seconds_Behind_Source; take `probe: \
@@ -202,7 +205,11 @@ fn take_in(target: &ProbeTarget, answer: &Result<LagAnswer, ProbeError>) {
 }
 
 /// Takes in what a replica says of its replication.
-fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeError>) {
+fn note_replication(
+    target: &ProbeTarget,
+    answer: &Result<Replication, ProbeError>,
+    asked_at: MonoTime,
+) {
     let cluster = &target.site.cluster;
     let now = cluster.now();
     let status = match answer {
@@ -228,7 +235,7 @@ fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeErro
             | ProbeError::Unusable(_)),
         ) => ReplicationStatus::Untold(error.clone()),
     };
-    cluster.probes.replication_said(&target.server, status, now);
+    cluster.probes.replication_said(&target.server, status, asked_at, now);
 }
 
 /// What there is to say of heartbeats, where lag comes from them, while replication runs.
@@ -268,7 +275,8 @@ async fn ask_threads(target: &ProbeTarget, threads: &mut Link) {
     if let Ok(Some(state)) = held {
         let cluster = &target.site.cluster;
         let status = ReplicationStatus::Held(state);
-        cluster.probes.replication_said(&target.server, status, cluster.now());
+        let now = cluster.now();
+        cluster.probes.replication_said(&target.server, status, now, now);
     }
 }
 
