@@ -132,7 +132,7 @@ impl Book {
         let name = &cluster.cluster;
         if let Some(rules) = &cluster.rules {
             let known = self.rules.entry(name.clone()).or_default();
-            for event in known.change(name, rules, now.at) {
+            for event in known.change(name, rules, now) {
                 self.happens(now.at, event);
             }
         }

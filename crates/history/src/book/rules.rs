@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::intervals::Moment;
 use crate::look::RuleLook;
 use crate::record::{At, Event};
 
@@ -12,9 +13,42 @@ const AUTHOR_WITHIN_MS: i64 = 10_000;
 /// Authors that are remembered until the change is seen.
 const AUTHORS_MAX: usize = 1_000;
 
+/// Ends that differ by no more than this are the same end, named by a clock that was set meanwhile.
+const SAME_END_MS: u64 = 2_500;
+
+/// A rule, and when it ends by the steady clock, in milliseconds.
+#[derive(Debug)]
+struct Known {
+    rule: RuleLook,
+    steady_end: Option<i64>,
+}
+
+impl Known {
+    fn new(rule: &RuleLook, before: Option<&Self>, now: Moment) -> Self {
+        let steady = |end: At| {
+            let mono = i64::try_from(now.mono.as_millis()).unwrap_or(i64::MAX);
+            end.0.saturating_sub(now.at.0).saturating_add(mono)
+        };
+        let steady_end = match before {
+            Some(before) if before.rule.ends == rule.ends => before.steady_end,
+            Some(_) | None => rule.ends.map(steady),
+        };
+        Self { rule: rule.clone(), steady_end }
+    }
+
+    /// Whether somebody has changed it since `before`: a clock that is set gives its end another name.
+    fn is_other_than(&self, before: &Self) -> bool {
+        let same_end = match (self.steady_end, before.steady_end) {
+            (Some(now), Some(before)) => now.abs_diff(before) <= SAME_END_MS,
+            (now, before) => now == before,
+        };
+        !same_end || self.rule != RuleLook { ends: self.rule.ends, ..before.rule.clone() }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct KnownRules {
-    rules: BTreeMap<Arc<str>, RuleLook>,
+    rules: BTreeMap<Arc<str>, Known>,
     is_known: bool,
     /// Who has lifted which rule, and when.
     lifted: BTreeMap<Arc<str>, (String, At)>,
@@ -22,7 +56,7 @@ pub(super) struct KnownRules {
 
 impl KnownRules {
     pub(super) fn of(&self, name: &str) -> Option<&RuleLook> {
-        self.rules.get(name)
+        self.rules.get(name).map(|known| &known.rule)
     }
 
     /// Somebody has changed a rule here.
@@ -34,24 +68,28 @@ impl KnownRules {
 
     /// Other rules are in force. What that changes of those that were made at runtime; edits of the
     /// file are told by their own words.
-    pub(super) fn change(&mut self, cluster: &str, rules: &[RuleLook], at: At) -> Vec<Event> {
-        let now: BTreeMap<Arc<str>, RuleLook> =
-            rules.iter().map(|rule| (rule.name.clone(), rule.clone())).collect();
-        let before = std::mem::replace(&mut self.rules, now);
+    pub(super) fn change(&mut self, cluster: &str, rules: &[RuleLook], now: Moment) -> Vec<Event> {
+        let known = |rule: &RuleLook| {
+            (rule.name.clone(), Known::new(rule, self.rules.get(&rule.name), now))
+        };
+        let current: BTreeMap<Arc<str>, Known> = rules.iter().map(known).collect();
+        let before = std::mem::replace(&mut self.rules, current);
         if !std::mem::replace(&mut self.is_known, true) {
             return Vec::new();
         }
+        let at = now.at;
         self.lifted.retain(|_, (_, then)| at.0.saturating_sub(then.0) < AUTHOR_WITHIN_MS);
         let mut events = Vec::new();
-        for rule in self.rules.values().filter(|rule| rule.author.is_some()) {
+        for known in self.rules.values().filter(|known| known.rule.author.is_some()) {
+            let rule = &known.rule;
             let what = match before.get(&rule.name) {
                 None => "was made",
-                Some(before) if before != rule => "was changed",
+                Some(before) if known.is_other_than(before) => "was changed",
                 Some(_) => continue,
             };
             events.push(told(cluster, rule, what, rule.author.as_deref()));
         }
-        for rule in before.values().filter(|rule| rule.author.is_some()) {
+        for Known { rule, .. } in before.values().filter(|known| known.rule.author.is_some()) {
             if self.rules.contains_key(&rule.name) {
                 continue;
             }

@@ -132,11 +132,24 @@ fn changed(
     policy.rules.changed_between(before, now).map(move |rule| (rule, rule.standing(now)))
 }
 
+/// Those that people are told of. A rule that was made at runtime is in force from then on: where the
+/// clock was set back its end has another name.
+fn told(
+    policy: &ClusterPolicy,
+    before: UnixTime,
+    now: UnixTime,
+) -> impl Iterator<Item = (&Rule, Standing)> {
+    let is_told = |(rule, standing): &(&Rule, Standing)| {
+        rule.author.is_none() || *standing != Standing::InForce
+    };
+    changed(policy, before, now).filter(is_told)
+}
+
 /// A line for each rule that time has put in force or out of it.
 pub(super) fn log(policy: &ClusterPolicy, before: UnixTime, now: UnixTime) {
     let cluster = &policy.name;
     let mut count = 0_usize;
-    for (rule, standing) in changed(policy, before, now) {
+    for (rule, standing) in told(policy, before, now) {
         count = count.saturating_add(1);
         if count > LOGGED_MAX {
             continue;
@@ -215,6 +228,29 @@ mod tests {
         assert_eq!(told(NOON, NOON + 1), ["a expired"]);
         assert_eq!(told(NOON, NOON + 120), ["a expired", "b not in force (schedule)"]);
         assert_eq!(told(NOON + 5, NOON - 5), ["a in force", "b not in force (schedule)"]);
+    }
+
+    /// Each of them was said to be in force from then on.
+    #[test]
+    fn of_rules_made_at_runtime_a_clock_that_jumps_back_tells_nothing() {
+        let spec = policy::RuntimeSpec {
+            name: "runtime:etl".to_owned(),
+            app: Some("etl".to_owned()),
+            user: None,
+            classes: Vec::new(),
+            effect: policy::RuntimeEffect::Hold,
+            reason: String::new(),
+            made_at_ms: 0,
+        };
+        let rule = policy::RuntimeRule::new(spec, "ann".into(), UnixTime(NOON)).unwrap();
+        let stands = policy::RuntimeChange::Stands(rule);
+        let policy = policy("  - { name: r, permanent: true }\n").with_runtime_changes([stands]);
+        let told = |before, now| -> Vec<String> {
+            let told = told(&policy, UnixTime(before), UnixTime(now));
+            told.map(|(rule, standing)| format!("{} {}", rule.name, standing.as_str())).collect()
+        };
+        assert_eq!(told(NOON + 3_600, NOON - 60), [""; 0]);
+        assert_eq!(told(NOON - 60, NOON), ["runtime:etl expired"]);
     }
 
     #[test]

@@ -40,6 +40,35 @@ fn who_asks_over_http_is_counted_by_identity_and_reason_also_over_a_restart() {
     assert_eq!((all.checks.asked, all.checks.refused), (18, 9));
 }
 
+/// It was told as a change by whoever had made it.
+#[test]
+fn a_rule_whose_end_has_another_name_behind_a_clock_that_was_set_is_not_changed() {
+    let ending = |at: &str| RuleLook { ends: Some(utc(at)), ..rule("runtime:etl", Some("ann")) };
+    let mut world = World::new("2026-11-22T07:00:00Z");
+    world.rules = Some(Vec::new());
+    world.quiet_until("2026-11-22T07:00:10Z");
+    world.rules = Some(vec![ending("2026-11-22T08:00:10Z")]);
+    world.quiet_until("2026-11-22T07:00:20Z");
+    world.wall.0 -= 1_800_000;
+    world.quiet_until("2026-11-22T06:30:21Z");
+    // Another one is made before its end is named anew.
+    let other = RuleLook { name: "runtime:web".into(), ..ending("2026-11-22T07:30:21Z") };
+    world.rules = Some(vec![ending("2026-11-22T08:00:10Z"), other.clone()]);
+    world.quiet_until("2026-11-22T06:30:22Z");
+    world.rules = Some(vec![ending("2026-11-22T07:30:10Z"), other.clone()]);
+    world.quiet_until("2026-11-22T06:31:00Z");
+    let changed = |world: &World| {
+        let said = world.says(None, "2026-11-22T06:00:00Z", "2026-11-22T08:00:00Z", "UTC");
+        said.into_iter().filter(|said| said.contains("was changed")).collect::<Vec<_>>()
+    };
+    assert_eq!(changed(&world), [""; 0]);
+    // For longer: that is a change.
+    world.rules = Some(vec![ending("2026-11-22T07:31:00Z"), other]);
+    world.quiet_until("2026-11-22T06:31:10Z");
+    let said = "at 06:31:00 rule runtime:etl was changed by ann: hold (mornings)";
+    assert_eq!(changed(&world), [said]);
+}
+
 #[test]
 fn what_an_answer_has_no_room_for_is_counted() {
     let mut world = World::new("2026-11-22T07:00:00Z");
