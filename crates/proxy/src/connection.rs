@@ -294,6 +294,7 @@ impl Connection {
                 }
                 Action::Move(moved) => {
                     deadlines.note(moved);
+                    self.note_word(moved);
                     self.move_bytes(moved).await?;
                 }
                 // Boxed: an idle connection does not pay for what only a login needs.

@@ -342,16 +342,27 @@ impl Connection {
         if is_told { self.session.outbox() } else { &[] }
     }
 
-    /// Notes what this login has shown of the primary.
+    /// Notes a word of the primary when it comes: a login may end long behind it.
+    pub(super) fn note_word(&self, moved: Move) {
+        if let Move::Forward { from: Side::Backend, .. }
+        | Move::Replace { from: Side::Backend, .. } = moved
+        {
+            let cluster = &self.shared.cluster;
+            cluster.probes.primary_contact(Contact::Reached, cluster.now());
+        }
+    }
+
+    /// Notes what the end of this login has shown of the primary.
     pub(super) fn note_contact(&self, login: &Result<(), Ended>) {
         let contact = match login {
-            _ if self.session.is_greeted() => Contact::Reached,
+            Ok(()) => Contact::Reached,
+            // Noted when it did: it may have been silent since.
+            Err(_) if self.session.is_greeted() => Contact::NotTried,
             // It has said why it does not greet, or what is not the protocol.
             Err(Ended::BySession(_)) => Contact::Reached,
             Err(Ended::ByBackend) => Contact::Failed("it closed before its greeting".to_owned()),
             // Told: that it has not greeted in time, or that Sluice is leaving.
-            Ok(())
-            | Err(
+            Err(
                 Ended::ByClient
                 | Ended::ByClientFault
                 | Ended::Told

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use self::script::*;
 use super::serving::{Begun, serve};
 use super::{Arrival, Ended, Fault, Shared};
+use crate::board::Reachability;
 use crate::cluster::TurnedAway;
 use crate::registry::Control;
 use crate::socket::{Peer, Socket};
@@ -63,6 +64,21 @@ async fn a_client_that_is_silent_in_its_login_is_told_to_leave_after_the_login_t
     let told = rest(&mut stage.client).await;
     assert_eq!(since.elapsed().as_secs(), LOGIN_TIMEOUT.as_secs());
     assert_eq!(error(&told).0, 1043);
+    stage.ends_unasked().await;
+}
+
+/// One that froze behind its greeting was said to have been heard whenever a client left its login.
+#[tokio::test(start_paused = true)]
+async fn a_primary_that_has_greeted_was_heard_then_and_not_when_the_login_ends() {
+    let mut stage = Stage::new(OPEN);
+    let heard = |stage: &Stage| stage.cluster.probes.reachability(stage.cluster.now());
+    assert_eq!(heard(&stage), Reachability::Unknown);
+    stage.server.write_all(&greeting()).await.unwrap();
+    packet(&mut stage.client).await;
+    assert!(matches!(heard(&stage), Reachability::Reached(ago) if ago < AT_ONCE));
+    rest(&mut stage.client).await;
+    tokio::time::sleep(AT_ONCE).await;
+    assert_eq!(heard(&stage), Reachability::Unknown, "{LOGIN_TIMEOUT:?} ago");
     stage.ends_unasked().await;
 }
 
