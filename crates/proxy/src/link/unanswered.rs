@@ -59,7 +59,7 @@ struct Left {
 impl Unanswered {
     /// Waits, not for longer than this, until a further session may be begun.
     pub(super) async fn room(&mut self, time_limit: Duration) -> Result<(), ProbeError> {
-        while self.asking.try_join_next().is_some() {}
+        self.forget_the_ended();
         let fewer = async {
             while self.asking.len() >= UNANSWERED_MAX {
                 self.asking.join_next().await;
@@ -71,7 +71,7 @@ impl Unanswered {
     /// Whether the server is to be asked, in one session more, what it is at; it is taken to be.
     /// Not while it leaves that unanswered as well.
     pub(super) fn is_to_be_asked_after(&mut self) -> bool {
-        while self.asking.try_join_next().is_some() {}
+        self.forget_the_ended();
         let is_old = |since: Instant| since.elapsed() >= ASKED_AFTER;
         let is_due = self.asking.len() == UNANSWERED_MAX
             && self.left.iter().any(|left| !left.asking.is_finished() && is_old(left.since))
@@ -122,20 +122,51 @@ impl Unanswered {
         let sql = sql.to_owned();
         let connection_id = conn.id();
         let (answered, answer) = oneshot::channel::<Answered<T>>();
-        let asking = self.asking.spawn(async move {
+        self.begin(connection_id, async move {
             let answer = question(&mut conn, sql).await;
             if let Err((conn, _)) = answered.send((conn, answer)) {
                 conn.disconnect().await.ok();
             }
         });
-        self.left.retain(|left| !left.asking.is_finished());
-        self.left.push(Left { connection_id, since: Instant::now(), asking });
         let answer = tokio::time::timeout(time_limit, answer).await;
         let answer = answer.map_err(|_| ProbeError::TimedOut)?;
         answer.map_err(|_| ProbeError::Lost("its answer makes no sense".into()))
+    }
+
+    /// What is asked goes on also when it is given up.
+    fn begin(&mut self, connection_id: u32, asking: impl Future<Output = ()> + Send + 'static) {
+        self.forget_the_ended();
+        let asking = self.asking.spawn(asking);
+        self.left.push(Left { connection_id, since: Instant::now(), asking });
+    }
+
+    /// The set keeps each task until somebody asks for its end, and a connection that lasts asks for
+    /// nothing else.
+    fn forget_the_ended(&mut self) {
+        while self.asking.try_join_next().is_some() {}
+        self.left.retain(|left| !left.asking.is_finished());
     }
 }
 
 /// Columns of [`SESSIONS`].
 const USER: usize = 1;
 const COMMAND: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each heartbeat, reading and signal left its task behind for as long as its connection lasted.
+    #[tokio::test]
+    async fn what_is_answered_leaves_nothing_behind_on_a_connection_that_lasts() {
+        let mut unanswered = Unanswered::default();
+        for _ in 0..100 {
+            let (ended, end) = oneshot::channel();
+            unanswered.begin(7, async move { ended.send(()).unwrap() });
+            end.await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert!(unanswered.asking.len() <= 1, "{}", unanswered.asking.len());
+        assert!(unanswered.left.len() <= 1, "{}", unanswered.left.len());
+    }
+}
