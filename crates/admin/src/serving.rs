@@ -15,6 +15,8 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use proxy::clock::Clock;
+use proxy::cluster::Repeated;
 use proxy::tls::DoorTls;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -107,6 +109,8 @@ pub async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Re
 async fn answer_all(listener: &TcpListener, router: &Router, tls: &Arc<DoorTls>) -> io::Result<()> {
     let local = listener.local_addr()?;
     let mut places = Places::default();
+    let clock = Clock::start();
+    let mut unaccepted = Repeated::new(clock.now());
     loop {
         match listener.accept().await {
             Ok((socket, peer)) => {
@@ -119,7 +123,9 @@ async fn answer_all(listener: &TcpListener, router: &Router, tls: &Arc<DoorTls>)
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "accept failed on the admin port");
+                if let Some(untold) = unaccepted.again(clock.now()) {
+                    tracing::warn!(%error, untold, "accept failed on the admin port");
+                }
                 sleep(ACCEPT_RETRY).await;
             }
         }

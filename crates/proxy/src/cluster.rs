@@ -65,6 +65,7 @@ pub use self::refused::{KEPT as REFUSED_KEPT, Refused, RefusedBy};
 pub use self::shares::AppReceived;
 pub use self::starvation::{PassedApp, StarvedIdentity};
 pub(crate) use self::taking_over::Neighbours;
+pub use self::telling::Repeated;
 pub(crate) use self::telling::TurnedAway;
 
 /// One cluster: policy, controller, sessions.

@@ -344,7 +344,10 @@ impl Acceptor {
                 self.workers.take(Accepted { shared, socket, peer, registration, control }).await
             }
             Err(error) => {
-                tracing::warn!(cluster = %self.shared.cluster.name, %error, "accept failed");
+                let cluster = &self.shared.cluster;
+                if let Some(untold) = cluster.turned_away.unaccepted.lock().again(cluster.now()) {
+                    tracing::warn!(cluster = %cluster.name, %error, untold, "accept failed");
+                }
                 tokio::time::sleep(ACCEPT_RETRY).await;
                 true
             }

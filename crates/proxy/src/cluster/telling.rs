@@ -44,18 +44,20 @@ impl Lines {
 
 /// Something that happens again and again, to one client after another.
 #[derive(Debug)]
-pub(crate) struct Repeated {
+pub struct Repeated {
     lines: Lines,
     untold: u64,
 }
 
 impl Repeated {
-    fn new(now: MonoTime) -> Self {
+    /// It has not happened yet.
+    #[must_use]
+    pub fn new(now: MonoTime) -> Self {
         Self { lines: Lines::new(now), untold: 0 }
     }
 
     /// It has happened. If there is a line for it: how often it did since the last one without any.
-    pub(crate) fn again(&mut self, now: MonoTime) -> Option<u64> {
+    pub fn again(&mut self, now: MonoTime) -> Option<u64> {
         self.lines.earn(now);
         if self.lines.spend(now) {
             return Some(std::mem::take(&mut self.untold));
@@ -68,6 +70,8 @@ impl Repeated {
 /// What happens to one connection after another.
 #[derive(Debug)]
 pub(crate) struct TurnedAway {
+    /// It cannot be accepted: there is no file for it.
+    pub(crate) unaccepted: Mutex<Repeated>,
     /// There is no server for it.
     pub(crate) unreached: Mutex<Repeated>,
     /// A trusted proxy did not say for whom it is.
@@ -92,6 +96,7 @@ impl TurnedAway {
     pub(super) fn new(now: MonoTime) -> Self {
         let none = || Mutex::new(Repeated::new(now));
         Self {
+            unaccepted: none(),
             unreached: none(),
             no_header: none(),
             strange_header: none(),

@@ -165,3 +165,28 @@ async fn what_nobody_is_told_of_holds_up_no_drain_and_nothing_does_for_longer_th
         assert!(took >= at_least && (is_told || took < Duration::from_millis(300)), "{took:?}");
     }
 }
+
+/// Without a file for a client each listener had twenty lines a second.
+#[tokio::test]
+async fn clients_that_cannot_be_accepted_have_some_lines_in_the_log() {
+    let (_primary, address) = silent_primary().await;
+    let server = start(&address);
+    let cluster = server.clusters[0].clone();
+    let acceptor = Acceptor {
+        listener: server.sockets[0].clone(),
+        origin: Origin::Predecessor,
+        shared: Shared {
+            cluster: cluster.clone(),
+            telemetry: Telemetry::new(TelemetryConfig { max_apps: 10 }),
+        },
+        workers: server.workers.clone(),
+        told: server.accepting.subscribe(),
+    };
+    for _ in 0..12 {
+        assert!(acceptor.let_in(Err(io::ErrorKind::OutOfMemory.into())).await);
+    }
+    let further = cluster.turned_away.unaccepted.lock().again(cluster.now());
+    assert_eq!(further, None, "ten of twelve were told");
+    drop(acceptor);
+    drain(server, Duration::ZERO).await;
+}
