@@ -106,7 +106,7 @@ impl Cluster {
         let told = |view: &&SignalView| gating.contains(&view.key) && !view.awaited;
         for view in views.iter().filter(told) {
             let Some(signal) = policy.signal(view.key) else { continue };
-            let says = Says::of(view);
+            let says = Says::of(signal, view);
             let topic = newsroom.signals.entry(view.key).or_insert(Topic::Begins(now));
             let first = match says {
                 Says::Blind | Says::BlindOpen => First::WaitsFor(Says::Open),
@@ -128,7 +128,9 @@ impl Cluster {
         let cluster = &self.name;
         let signal_name = &signal.name;
         let News { before: _, untold } = *news;
-        let value = view.value.map(|value| format!("{value:.3}"));
+        // A gate that opens without data is that of an app that is idle: its last value is no reason.
+        let is_reason = says != Says::Open || !matches!(view.state, SignalState::NoData { .. });
+        let value = view.value.filter(|_| is_reason).map(|value| format!("{value:.3}"));
         let value = value.as_deref().unwrap_or("none");
         let threshold = view.threshold;
         let (slowest, hindrance) = match signal.kind {
@@ -230,8 +232,11 @@ impl Cluster {
 }
 
 impl Says {
-    fn of(view: &SignalView) -> Self {
+    fn of(signal: &Signal, view: &SignalView) -> Self {
+        let of_traffic = matches!(signal.kind, SignalKind::Latency(_));
         match (view.state, view.lets_through) {
+            // Its app is idle: nothing is amiss.
+            (SignalState::NoData { .. }, true) if of_traffic => Self::Open,
             (SignalState::NoData { .. }, true) => Self::BlindOpen,
             (SignalState::NoData { .. }, false) => Self::Blind,
             (SignalState::Open | SignalState::Closed, true) => Self::Open,

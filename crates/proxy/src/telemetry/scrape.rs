@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::lag::ReplicaState;
-use admission::{AppKey, CheckCount, InFlightView, MonoTime, RuleKey, SignalView};
+use admission::{AppKey, CheckCount, InFlightView, MonoTime, RuleKey, SignalState, SignalView};
 use parking_lot::Mutex;
-use policy::{ClusterPolicy, FixedKey, Rule, Scope, app_key as key_of_app};
+use policy::{ClusterPolicy, FixedKey, Rule, Scope, SignalKind, app_key as key_of_app};
 use prometheus::{GaugeVec, Registry, TextEncoder};
 
 use super::around::Around;
@@ -225,7 +225,7 @@ impl Now {
             signal_age: gauges(
                 "sluice_signal_age_seconds",
                 "How old the value of a signal is; if it never had one, how long it has been \
-                 missing.",
+                 missing. There is no series for the latency of an app that is idle.",
                 &["cluster", "signal"],
             ),
             gate_open: gauges(
@@ -276,8 +276,13 @@ impl Now {
             let labels = [name, &*signal.name];
             self.signal_threshold.with_label_values(&labels).set(view.threshold);
             self.gate_open.with_label_values(&labels).set(f64::from(u8::from(view.lets_through)));
-            let age = view.age.unwrap_or_else(|| now.saturating_since(view.since));
-            self.signal_age.with_label_values(&labels).set(age.as_secs_f64());
+            // A latency without a value is of an app that is idle: nobody failed to measure it.
+            let idle = matches!(signal.kind, SignalKind::Latency(_))
+                && matches!(view.state, SignalState::NoData { .. });
+            if !idle {
+                let age = view.age.unwrap_or_else(|| now.saturating_since(view.since));
+                self.signal_age.with_label_values(&labels).set(age.as_secs_f64());
+            }
             if let Some(value) = view.value {
                 let labels = [name, &*signal.name, signal.scope.as_str(), ""];
                 self.signal_value.with_label_values(&labels).set(value);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use integration::prometheus::{Prometheus, program};
 use integration::scenario::{Pending, connect_as, wait_for_depth};
-use integration::sluice::{Config, SluiceProcess};
+use integration::sluice::{Config, Metrics, SluiceProcess};
 use serde_json::Value;
 
 use super::servers;
@@ -59,6 +59,31 @@ async fn every_query_of_every_dashboard_has_data_of_a_sluice_under_load() {
     }
     rules_are_evaluated(&prometheus).await;
     load.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// The alert on old values, and a line of the log, said of it that nobody had measured.
+#[tokio::test]
+async fn an_app_that_is_idle_has_no_latency_that_is_old() {
+    let servers = servers().await;
+    let signals = "lag: { threshold: 1s }\nweb_p99: { latency: { app: web, window: 1s }, \
+                   threshold: 10s, stale_after: 500ms }";
+    let rules = "- { name: jobs, match: { app: job }, gate: web_p99, permanent: true }";
+    let config = Config::new(servers).unwrap().signals(signals).rules(rules);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let web = [("signal", "web_p99")];
+    let age = "sluice_signal_age_seconds";
+    connect_as(&sluice, "web").await.unwrap().query("SELECT 1").await.unwrap();
+    let limit = Duration::from_secs(10);
+    let is_measured = |metrics: &Metrics| metrics.value(age, &web).is_some();
+    let is_told = sluice.wait_for_metrics("its latency", limit, is_measured);
+    is_told.await.unwrap();
+    let is_idle = |metrics: &Metrics| metrics.value(age, &web).is_none();
+    let metrics = sluice.wait_for_metrics("its rest", limit, is_idle).await.unwrap();
+    assert_eq!(metrics.value("sluice_gate_open", &web), Some(1.0));
+    assert!(metrics.value(age, &[("signal", "lag")]).is_some());
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    let log = sluice.log().unwrap();
+    assert!(!log.contains("signal=web_p99"), "{log}");
 }
 
 /// Prometheus says of each rule that it is well, and none of the alerts that are about something
