@@ -21,6 +21,7 @@ mod trie;
 
 use std::sync::Arc;
 
+use admission::Mode;
 use sql::Class;
 
 pub(crate) use self::index::{Candidates, Indexed, RuleIndex};
@@ -203,8 +204,22 @@ impl Rules {
     }
 
     fn first_match(&self, facts: &Facts<'_>, class: Class) -> Option<&Rule> {
-        let made = self.made.first_match(facts, class);
-        made.or_else(|| self.file.first_match(facts, class))
+        let Some(made) = self.made.first_match(facts, class) else {
+            return self.file.first_match(facts, class);
+        };
+        self.in_front_of(made, facts, class).or(Some(made))
+    }
+
+    /// What only observes changes nothing: the file's rule that holds back behind one that was made
+    /// at runtime and is not carried out. An exemption is no observation.
+    fn in_front_of(&self, made: &Rule, facts: &Facts<'_>, class: Class) -> Option<&Rule> {
+        if made.mode == Mode::Enforce || matches!(made.action, Action::Exempt) {
+            return None;
+        }
+        let acts = |rule: &&Rule| {
+            rule.mode == Mode::Enforce && !matches!(verdict(rule, class), Verdict::Pass { .. })
+        };
+        self.file.first_match(facts, class).filter(acts)
     }
 
     /// What the file's rules would say if none had been made at runtime.

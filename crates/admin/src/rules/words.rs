@@ -13,12 +13,26 @@ pub fn told(changed: &Changed) -> String {
         names.dedup();
         return format!("{} lifted on {clusters}, {kept}", names.join(", "));
     }
-    let observed =
-        if rule.mode == "observe" { " (observed: counted, not carried out)" } else { "" };
+    let observed = observed(&changed.rules);
     let does = effect(&rule.effect, rule.ratio);
     let whom = whom(rule);
     let until = end(rule, &changed.now);
     format!("{whom}: {does} on {clusters} {until}, {kept}{observed}{}", alone(rule))
+}
+
+/// Where it is only counted. An exemption is not: whom it is about passes anywhere.
+fn observed(rules: &[RuleShown]) -> String {
+    let observing: Vec<RuleShown> = rules
+        .iter()
+        .filter(|rule| rule.mode == "observe" && rule.effect != "exempt")
+        .cloned()
+        .collect();
+    if observing.is_empty() {
+        return String::new();
+    }
+    let are = if observing.len() == 1 { "is" } else { "are" };
+    let clusters = clusters(&observing);
+    format!("; {clusters} {are} in mode observe, where it is counted and not carried out")
 }
 
 /// That a name of several levels is met by nobody who has more, where somebody may have meant those:
@@ -197,6 +211,22 @@ mod tests {
         assert!(does("throttle", Some(0.125)).contains("12.5 % of checks refused"));
         assert!(does("throttle", Some(1.0)).contains("every check refused"));
         assert!(does("hold", None).starts_with("etl: held, nothing passes on cluster main until"));
+        let mut of_two = made("hold", None);
+        let observing = RuleShown {
+            cluster: "old".to_owned(),
+            mode: "observe".to_owned(),
+            ..of_two.rules[0].clone()
+        };
+        of_two.rules.push(observing);
+        let told_of_two = told(&of_two);
+        assert!(
+            told_of_two.ends_with(
+                "; cluster old is in mode observe, where it is counted and not carried out"
+            ),
+            "{told_of_two}"
+        );
+        of_two.rules[1].effect = "exempt".to_owned();
+        assert!(!told(&of_two).contains("observe"));
         let mut of_levels = made("hold", None);
         of_levels.rules[0].app = Some("vcopier:online-ddl".to_owned());
         let told_alone = told(&of_levels);

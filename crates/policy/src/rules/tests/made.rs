@@ -75,12 +75,16 @@ proptest! {
 
 /// A hold of this app.
 fn hold(app: &str) -> RuntimeChange {
+    made(app, RuntimeEffect::Hold)
+}
+
+fn made(app: &str, effect: RuntimeEffect) -> RuntimeChange {
     let spec = RuntimeSpec {
         name: format!("runtime:{}", app.replace(':', "-")),
         app: Some(app.to_owned()),
         user: None,
         classes: Vec::new(),
-        effect: RuntimeEffect::Hold,
+        effect,
         reason: String::new(),
         made_at_ms: 0,
     };
@@ -128,4 +132,23 @@ fn a_file_that_is_read_again_stands_behind_the_same_runtime_rules() {
     let observed = load(&file).unwrap().clusters[0].behind_runtime_rules_of(&reloaded);
     assert_eq!(observed.rules.len(), 2);
     assert!(observed.rules.iter().all(|rule| rule.mode == admission::Mode::Observe));
+}
+
+/// In a cluster that observes, a hold made at night let pass whom a rule of the file held.
+#[test]
+fn what_is_only_observed_frees_nobody_whom_an_enforced_rule_of_the_file_holds_back() {
+    let rules = "- {name: gated, match: {app: job}, mode: enforce, permanent: true}\n\
+                 - {name: ungated, match: {app: web}, mode: enforce, gate: none, permanent: true}\n\
+                 - {name: rest, permanent: true}\n";
+    let file = file_of(rules).replace("primary: db:3306", "primary: db:3306, mode: observe");
+    let file = load(&file).unwrap().clusters[0].clone();
+    let throttle = RuntimeEffect::Throttle { ratio: 0.5 };
+    for effect in [throttle, RuntimeEffect::Hold, RuntimeEffect::Deny] {
+        let changed = file.with_runtime_changes(["job", "web", "etl"].map(|app| made(app, effect)));
+        for (app, decides) in [("job", "gated"), ("web", "runtime:web"), ("etl", "runtime:etl")] {
+            assert_rule(&changed, &Case::of(app), decides);
+        }
+    }
+    let exempted = file.with_runtime_changes([made("job", RuntimeEffect::Exempt)]);
+    assert_rule(&exempted, &Case::of("job"), "runtime:job");
 }
