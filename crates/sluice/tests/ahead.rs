@@ -150,6 +150,36 @@ fn budgets_are_as_full_as_the_mean_and_guards_name_the_digests() {
     }
 }
 
+/// `max_query_cost` goes by the text, whosever it is; of one that was only refused nothing is known.
+#[test]
+fn what_a_digest_costs_is_what_it_costs_whoever_sends_it() {
+    let config = FILE.replace(
+        "guards:",
+        "  - { name: dear, match: { app: [web, shop] }, max_query_cost: 1s }\nguards:",
+    );
+    let refused = |digest: &str, text: &str, count: u64| {
+        let mut row = row("web", "read", text, 0, 0.0);
+        row["digest"] = digest.into();
+        row["refused"] = count.into();
+        row["senders"][0]["refused"] = count.into();
+        row
+    };
+    let rows = [
+        row("etl", "read", "SELECT a FROM t", 3, 9.0),
+        refused("00000000000000a1", "SELECT a FROM t", 7),
+        refused("00000000000000a2", "SELECT b FROM t", 5),
+    ];
+    let config = config.replace("  - { name: acme, match: { app: web, tag: { tenant: acme } }, deny: true, permanent: true }\n", "");
+    let output = against_file(("dear.yaml", &config), &insights(&rows), "text");
+    let text = stdout(&output);
+    for line in [
+        "max_query_cost 1: the costliest digest takes 3.000; refuses 7 statements, whose digest costs more",
+        "unknown for 5: nothing of their digest ran, so its cost is not known",
+    ] {
+        assert!(text.contains(line), "{line}\nin\n{text}");
+    }
+}
+
 #[test]
 fn what_would_have_run_away_is_told_with_its_rule() {
     let last = "gate: none, permanent: true }\n";

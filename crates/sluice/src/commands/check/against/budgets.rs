@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use admin::insights::{AppAtOnce, Row, Sender};
+use admin::insights::{AppAtOnce, Insights, Row, Sender};
 use policy::{Budget, ClusterPolicy, Foreseen, Per, Unseen};
 
 use super::report::{AtOnce, OfBudget, OfLimit};
@@ -30,6 +30,15 @@ pub(super) struct Budgets<'c> {
     places: HashMap<u64, usize>,
     /// By app: how many statements were there at once.
     at_once: HashMap<&'c str, &'c AppAtOnce>,
+    /// By digest, whosever they were: `max_query_cost` goes by the text alone.
+    ran: HashMap<&'c str, Ran>,
+}
+
+/// What of a digest ran.
+#[derive(Clone, Copy, Default)]
+struct Ran {
+    count: u64,
+    time_s: f64,
 }
 
 struct Filled<'c> {
@@ -61,7 +70,7 @@ pub(super) struct Load<'l> {
 }
 
 impl<'c> Budgets<'c> {
-    pub(super) fn new(policy: &'c ClusterPolicy, apps: &'c [AppAtOnce]) -> Self {
+    pub(super) fn new(policy: &'c ClusterPolicy, shown: &'c Insights) -> Self {
         let filled = |budget: &'c Budget| Filled {
             budget,
             told: OfBudget {
@@ -79,16 +88,25 @@ impl<'c> Budgets<'c> {
         };
         let list: Vec<Filled<'c>> = policy.budgets.iter().map(filled).collect();
         let places = list.iter().enumerate().map(|(place, of)| (of.budget.key.0, place)).collect();
-        let apps = apps.iter().filter(|app| *app.cluster == *policy.name);
+        let apps = shown.apps.iter().filter(|app| *app.cluster == *policy.name);
         let at_once = apps.map(|app| (&*app.app, app)).collect();
-        Self { list, places, at_once }
+        let mut ran: HashMap<&str, Ran> = HashMap::new();
+        for row in shown.rows.iter().filter(|row| *row.cluster == *policy.name) {
+            let of_digest = ran.entry(row.digest.as_deref().unwrap_or_default()).or_default();
+            of_digest.count = of_digest.count.saturating_add(row.cost.count);
+            of_digest.time_s += row.cost.time_total_s;
+        }
+        Self { list, places, at_once, ran }
     }
 
     /// Adds statements to the budgets that meet them.
     pub(super) fn add(&mut self, foreseen: &Foreseen<'_>, load: &Load<'_>) {
+        let digest = load.row.digest.as_deref().unwrap_or_default();
+        let ran = self.ran.get(digest).filter(|ran| ran.count > 0);
+        let cost_s = ran.map(|ran| ran.time_s / number(ran.count));
         for met in &foreseen.budgets {
             if let Some(filled) = self.filled(met.budget) {
-                filled.add(met.bucket, load);
+                filled.add(met.bucket, load, cost_s);
             }
         }
         for (budget, why) in &foreseen.budgets_perhaps {
@@ -115,16 +133,24 @@ impl Filled<'_> {
         self.told.why_unknown = Some(why.as_str());
     }
 
-    fn add(&mut self, bucket: Option<u64>, load: &Load<'_>) {
+    fn add(&mut self, bucket: Option<u64>, load: &Load<'_>, cost_s: Option<f64>) {
         let told = &mut self.told;
         told.statements = told.statements.saturating_add(load.came());
         let of_app = told.apps.entry(load.app.to_owned()).or_default();
         *of_app = of_app.saturating_add(load.came());
-        let cost_s = load.row.cost.time_mean_s.unwrap_or_default();
-        if self.budget.terms.max_query_cost.is_some_and(|most| cost_s > most) {
-            self.too_costly = self.too_costly.saturating_add(load.came());
+        match (self.budget.terms.max_query_cost, cost_s) {
+            (None, _) => {}
+            (Some(_), None) => {
+                told.unknown = told.unknown.saturating_add(load.came());
+                told.why_unknown = Some("nothing of their digest ran, so its cost is not known");
+            }
+            (Some(most), Some(cost_s)) => {
+                if cost_s > most {
+                    self.too_costly = self.too_costly.saturating_add(load.came());
+                }
+                self.costliest_s = self.costliest_s.max(cost_s);
+            }
         }
-        self.costliest_s = self.costliest_s.max(cost_s);
         let Some(bucket) = bucket else {
             told.unknown = told.unknown.saturating_add(load.came());
             told.why_unknown = Some("whose bucket it uses is not known");

@@ -126,7 +126,7 @@ impl<'c> Cluster<'c> {
             ahead: Ahead::new(policy, &shown.tags, window),
             told,
             places: rules.iter().enumerate().map(|(place, rule)| (rule.index, place)).collect(),
-            budgets: Budgets::new(policy, &shown.apps),
+            budgets: Budgets::new(policy, shown),
             guards,
             runaways: HashMap::new(),
         }
