@@ -155,6 +155,16 @@ fn another_program_is_no_sluice() {
     assert!(complaint(busy).contains("HTTP status 503"));
 }
 
+/// The number alone said nothing of `admin.hosts`, nor that HTTPS is spoken.
+#[test]
+fn what_a_sluice_refuses_is_told_in_its_words() {
+    let refusal =
+        r#"{"error":"misdirected","message":"`db1.example` is no name","remedy":"name it"}"#;
+    let answer = format!("HTTP/1.1 421 Misdirected Request\r\n\r\n{refusal}");
+    let said = complaint(other_door(move |_| answer.clone()));
+    assert_eq!(said, "refused: `db1.example` is no name; name it\n");
+}
+
 #[test]
 fn a_sluice_that_is_too_old_is_told_from_another_program() {
     let old = other_door(|asked| {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde::Deserialize;
 
-use super::http::{AskError, Door, Request};
+use super::http::{Answer, AskError, Door, Request};
 use crate::cli::Asked;
 
 /// Why a command has no answer.
@@ -97,14 +97,19 @@ pub(crate) fn ask(
     if answer.status == 200 {
         return Ok(answer.body);
     }
+    Err(refused(&door, path, &answer))
+}
+
+/// What an answer that is none says, with what to do about it.
+pub(super) fn refused(door: &Door, path: &str, answer: &Answer) -> Failure {
     match serde_json::from_str::<Refusal>(&answer.body) {
-        Ok(refusal) => Err(Failure { told: refusal.told(), message: in_words(&refusal) }),
-        Err(_) => Err(Failure::refused(match answer.status {
+        Ok(refusal) => Failure { told: refusal.told(), message: in_words(&refusal) },
+        Err(_) => Failure::refused(match answer.status {
             404 | 405 => {
                 format!("what answers at {door} has no {path}: an older Sluice, or another program")
             }
-            status => AskError::Status(status).in_words(&door),
-        })),
+            status => AskError::Status(status).in_words(door),
+        }),
     }
 }
 

@@ -156,6 +156,10 @@ impl AskError {
                 ErrorKind::TimedOut | ErrorKind::WouldBlock => {
                     format!("{door} does not answer in time; {where_it_is}")
                 }
+                ErrorKind::InvalidData if door.trust.is_some() => format!(
+                    "{door} cannot be asked: {error}; whose certificate counts, its authority's or \
+                     its own, says --ca FILE, or `admin.tls.cert` of --config FILE"
+                ),
                 _ => format!("{door} cannot be asked: {error}; {where_it_is}"),
             },
             Self::NoAnswer => format!(

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use self::text::Style;
 use super::door::{self, Failure};
-use super::http::{AskError, Door};
+use super::http::{Door, Request};
 use crate::cli::{Format, Status};
 
 pub(crate) fn run(command: &Status) -> ExitCode {
@@ -26,10 +26,12 @@ fn answer(command: &Status) -> Result<String, String> {
 /// The status as it came, and as it is read, with so many of the waiting statements of each cluster.
 pub(super) fn look(door: &Door, waiting: u16) -> Result<(String, admin::status::Status), String> {
     let path = format!("/api/v1/status?limit={waiting}");
-    let body = match door.get(&path) {
-        Ok(body) => body,
-        Err(AskError::Status(404)) => return Err(who_is_there(door)),
-        Err(error) => return Err(error.in_words(door)),
+    let asked = Request { method: "GET", path: &path, token: None, body: "" };
+    let answer = door.ask(&asked).map_err(|error| error.in_words(door))?;
+    let body = match answer.status {
+        200 => answer.body,
+        404 => return Err(who_is_there(door)),
+        _ => return Err(door::refused(door, &path, &answer).message),
     };
     let status: Option<admin::status::Status> = serde_json::from_str(&body).ok();
     // Every field has a default: another program's object would be an empty status.
