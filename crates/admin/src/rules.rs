@@ -252,7 +252,31 @@ pub(crate) fn changed(
         kept,
     };
     changed.done = told(&changed);
+    if change == MADE {
+        for warning in warnings(state, receipt) {
+            changed.done.push_str("; warning: ");
+            changed.done.push_str(&warning);
+        }
+    }
     changed
+}
+
+/// What can hardly be meant of the rules that were made, each thing once.
+fn warnings(state: &AdminState, receipt: &Receipt) -> Vec<String> {
+    let of_rule = |made: &StandingRule| {
+        let cluster = state.clusters.iter().find(|cluster| cluster.name == made.cluster)?;
+        let policy = cluster.policy();
+        let rule = policy.rules.made_named(&made.name)?;
+        let whom = (made.app.as_deref(), made.user.as_deref());
+        Some(policy::warnings_of_made((&policy, rule), whom, made.left))
+    };
+    let mut said: Vec<String> = Vec::new();
+    for warning in receipt.rules.iter().filter_map(of_rule).flatten() {
+        if !said.contains(&warning) {
+            said.push(warning);
+        }
+    }
+    said
 }
 
 /// What a made rule is, wherever its cluster's list of rules is by now.

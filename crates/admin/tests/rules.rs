@@ -158,6 +158,42 @@ async fn a_rule_that_is_made_stands_before_the_files_and_is_lifted_again() {
     assert_eq!((answer.status, &answer.json()["error"]), (404, &json!("not_found")));
 }
 
+/// Somebody holds `etl.*`, which is nobody, and ends a migration of hours.
+#[tokio::test]
+async fn what_can_hardly_be_meant_is_said_with_what_was_done() {
+    let door = open(FILE);
+    let done = async |body: Value| {
+        let changed: Value = serde_json::from_str(&door.post(&body).await.body).unwrap();
+        changed["done"].as_str().unwrap().to_owned()
+    };
+    for (body, warning) in [
+        (json!({ "app": "etl.*", "effect": "deny" }), "; warning: `etl.*` is taken as it stands: "),
+        (
+            json!({ "app": "gh-ost", "effect": "hold" }),
+            "; warning: `gh-ost` tries 60 times: a hold for 6 min ends it with an error; ",
+        ),
+        (
+            json!({ "app": "pt-archiver", "effect": "throttle" }),
+            "; warning: `pt-archiver` tries 2 times: a ratio of 1 for 10 s ends it with an error; ",
+        ),
+        (
+            json!({ "app": "gh-ost", "effect": "throttle", "ratio": 0.9 }),
+            "on a table that is written faster it falls behind meanwhile",
+        ),
+    ] {
+        let done = done(body).await;
+        assert!(done.contains(warning), "{warning} in {done}");
+    }
+    for body in [
+        json!({ "app": "gh-ost", "effect": "hold", "for": "1m" }),
+        json!({ "app": "gh-ost", "effect": "exempt" }),
+        json!({ "app": "web", "effect": "throttle", "ratio": 0.9 }),
+    ] {
+        let done = done(body).await;
+        assert!(!done.contains("warning"), "{done}");
+    }
+}
+
 #[tokio::test]
 async fn rules_are_lifted_by_whom_they_are_about() {
     let door = open(FILE);

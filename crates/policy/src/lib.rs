@@ -110,5 +110,5 @@ pub use tls::{
     TlsVersion,
 };
 pub use verdict::{Cover, PassReason, Verdict};
-pub use warnings::load_with_warnings;
+pub use warnings::{load_with_warnings, warnings_of_made};
 pub use written::{table_key, written};

@@ -18,6 +18,7 @@ mod signals;
 mod tools;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use sql::{Class, ClassSet, LexMode, Scratch, Whole, describe};
 
@@ -49,6 +50,24 @@ pub fn load_with_warnings(text: &str, now: UnixTime) -> Result<(Config, Vec<Faul
         }
         Some(_) | None => Err(faults.into_sorted()),
     }
+}
+
+/// What of a rule that was made while Sluice runs can hardly be meant: what a file would be warned of.
+/// It lasts for so long, and is about this app and this user, as they were written.
+#[must_use]
+pub fn warnings_of_made(
+    policy: (&ClusterPolicy, &Rule),
+    (app, user): (Option<&str>, Option<&str>),
+    lasts: Duration,
+) -> Vec<String> {
+    let (cluster, rule) = policy;
+    let mut said = foreign::of_made(app, user);
+    // What is no name at all is nobody's.
+    if let Some(app) = app.filter(|_| said.is_empty()) {
+        said.extend(claims::of_made(cluster, rule, app));
+        said.extend(tools::of_made(policy, app, lasts));
+    }
+    said
 }
 
 fn warnings(file: &raw::File, config: &Config, now: UnixTime) -> Vec<Fault> {

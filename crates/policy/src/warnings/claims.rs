@@ -7,12 +7,14 @@
 
 use super::Found;
 use crate::cidr::Cidr;
+use crate::cluster::ClusterPolicy;
 use crate::condition::Condition;
 use crate::fault::Faults;
 use crate::identity::Claim;
 use crate::label::is_serial;
 use crate::patterns::Patterns;
-use crate::raw::{Match, Maybe, Spanned};
+use crate::raw::{Match, Maybe};
+use crate::rule::Rule;
 
 pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
     // It is the file's, and so the same in all of its clusters.
@@ -42,31 +44,34 @@ fn in_match(
     claims: &[Claim],
     warnings: &mut Faults,
 ) {
-    let allows_any = claims.iter().any(|claim| !is_empty(&claim.apps));
     let Some(conditions) = written else { return };
     for value in conditions.value.app.iter().flat_map(|apps| &apps.value.0) {
-        let wanted = Wanted::of(&value.value);
-        let nobody = match &condition.user {
-            Some(users) => nobody_among(users, condition, &wanted, claims),
-            None => allows_any && nobody(&wanted, claims),
-        };
-        if nobody {
-            add(value, condition.user.is_some().then_some(what), warnings);
+        if let Some(message) = told(what, &value.value, condition, claims) {
+            warnings.add(&value.place, message);
         }
     }
 }
 
-fn add(value: &Spanned<String>, with_users: Option<&str>, warnings: &mut Faults) {
-    let who = match with_users {
-        Some(what) => format!("none of the {what}'s users"),
-        None => "nobody".to_owned(),
+/// Of the app that a rule names which was made while Sluice runs.
+pub(super) fn of_made(cluster: &ClusterPolicy, rule: &Rule, app: &str) -> Option<String> {
+    told("rule", app, &rule.condition, cluster.identity.claims()?)
+}
+
+fn told(what: &str, app: &str, condition: &Condition, claims: &[Claim]) -> Option<String> {
+    let allows_any = claims.iter().any(|claim| !is_empty(&claim.apps));
+    let wanted = Wanted::of(app);
+    let (nobody, who) = match &condition.user {
+        Some(users) => {
+            (nobody_among(users, condition, &wanted, claims), format!("none of the {what}'s users"))
+        }
+        None => (allows_any && nobody(&wanted, claims), "nobody".to_owned()),
     };
-    let message = format!(
-        "{who} may call itself `{0}`: no entry of `identity.claims` allows it; add it to the `apps` of one, \
-         or if `{0}` is a MySQL user, name that user in one",
-        value.value
-    );
-    warnings.add(&value.place, message);
+    nobody.then(|| {
+        format!(
+            "{who} may call itself `{app}`: no entry of `identity.claims` allows it; add it to the \
+             `apps` of one, or if `{app}` is a MySQL user, name that user in one"
+        )
+    })
 }
 
 /// An app as a rule names it.

@@ -54,11 +54,21 @@ fn look_at<'v>(
     }
 }
 
+/// Of an app or a user that a rule names which was made while Sluice runs.
+pub(super) fn of_made(app: Option<&str>, user: Option<&str>) -> Vec<String> {
+    let app = app.and_then(|app| told(app, Names::App));
+    app.into_iter().chain(user.and_then(|user| told(user, Names::User))).collect()
+}
+
 fn add(value: &Spanned<String>, names: Names, warnings: &mut Faults) {
-    if let Some(remedy) = foreign(&value.value, names) {
-        let message = format!("`{}` is taken as it stands: {remedy}", value.value);
+    if let Some(message) = told(&value.value, names) {
         warnings.add(&value.place, message);
     }
+}
+
+fn told(value: &str, names: Names) -> Option<String> {
+    let remedy = foreign(value, names)?;
+    Some(format!("`{value}` is taken as it stands: {remedy}"))
 }
 
 /// What to write instead of a value that means something in another language.

@@ -38,13 +38,19 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
         let Some(conditions) = &rule.value.conditions else { continue };
         for value in conditions.value.app.iter().flat_map(|apps| &apps.value.0) {
             for tool in TOOLS.iter().filter(|tool| names(&value.value, tool.app)) {
-                let mut faults = policies.iter().filter_map(|policy| policy.fault(tool));
+                let mut faults = policies.iter().filter_map(|policy| policy.fault(tool, None));
                 if let Some(message) = faults.next() {
                     warnings.add(&value.place, message);
                 }
             }
         }
     }
+}
+
+/// The same of a rule that was made while Sluice runs, for so long, and is about this app.
+pub(super) fn of_made(policy: (&ClusterPolicy, &Rule), app: &str, lasts: Duration) -> Vec<String> {
+    let tools = TOOLS.iter().filter(|tool| names(app, tool.app));
+    tools.filter_map(|tool| policy.fault(tool, Some(lasts))).collect()
 }
 
 /// Whether an app as a rule names it is this one. `*` names nobody in particular.
@@ -58,12 +64,12 @@ fn names(value: &str, app: &str) -> bool {
 
 /// A rule, in a cluster that has it.
 trait Policy {
-    /// What it does to the tool.
-    fn fault(&self, tool: &Tool) -> Option<String>;
+    /// What it does to the tool; of a rule that was made while Sluice runs, while it lasts.
+    fn fault(&self, tool: &Tool, made_for: Option<Duration>) -> Option<String>;
 }
 
 impl Policy for (&ClusterPolicy, &Rule) {
-    fn fault(&self, tool: &Tool) -> Option<String> {
+    fn fault(&self, tool: &Tool, made_for: Option<Duration>) -> Option<String> {
         let (cluster, rule) = self;
         let Action::Throttle { terms, gate, .. } = &rule.action else { return None };
         let covers =
@@ -73,32 +79,42 @@ impl Policy for (&ClusterPolicy, &Rule) {
         }
         let has_gate = cluster.gate_signals(*gate).next().is_some();
         let holds = terms.hold || has_gate || terms.ratio.as_f64() > 0.0;
-        never_ends(tool, terms, cluster.check_interval)
-            .or_else(|| if holds { is_ended(tool, terms) } else { None })
+        never_ends(tool, terms, cluster.check_interval, made_for.is_some())
+            .or_else(|| if holds { is_ended(tool, terms, made_for) } else { None })
             .or_else(|| if holds { loses_its_session(tool, terms) } else { None })
     }
 }
 
 /// Dice for a tool that must keep up with the writers of its table.
-fn never_ends(tool: &Tool, terms: &Terms, check_interval: Duration) -> Option<String> {
+fn never_ends(
+    tool: &Tool,
+    terms: &Terms,
+    check_interval: Duration,
+    is_made: bool,
+) -> Option<String> {
     let (changes, ratio) = (f64::from(tool.changes?), terms.ratio.as_f64());
-    if ratio <= 0.0 || terms.hold {
+    // Where nothing passes its tries are used up.
+    if ratio <= 0.0 || ratio >= 1.0 || terms.hold {
         return None;
     }
     let app = tool.app;
     // Checks are thrown until one wins: ratio / (1 - ratio) of them lose before.
     let wait_s = check_interval.as_secs_f64() * ratio / (1.0 - ratio);
     let at_most = changes / wait_s;
+    let outcome = if is_made {
+        "falls behind meanwhile"
+    } else {
+        "never ends. Leave `ratio` out: the gate and its pace suit it"
+    };
     Some(format!(
         "`{app}` with dice: it follows the changes of its table in transactions of {changes}, and \
          with `ratio: {ratio}` each waits {wait_s:.2} s on average, so that it follows \
-         {at_most:.0} changes a second at most; on a table that is written faster it never ends. \
-         Leave `ratio` out: the gate and its pace suit it"
+         {at_most:.0} changes a second at most; on a table that is written faster it {outcome}"
     ))
 }
 
 /// Refusals that use up its tries.
-fn is_ended(tool: &Tool, terms: &Terms) -> Option<String> {
+fn is_ended(tool: &Tool, terms: &Terms, made_for: Option<Duration>) -> Option<String> {
     let Tool { app, tries, pause, fate, .. } = tool;
     let at_once = terms.on_refused_check == OnRefusedCheck::Reject;
     // A hold refuses whatever `on_timeout` says.
@@ -108,12 +124,20 @@ fn is_ended(tool: &Tool, terms: &Terms) -> Option<String> {
     let each = if at_once { Duration::ZERO } else { terms.max_delay };
     let all =
         each.saturating_mul(*tries).saturating_add(pause.saturating_mul(tries.saturating_sub(1)));
-    if all >= SHUT_FOR {
+    if all >= SHUT_FOR || made_for.is_some_and(|lasts| lasts < all) {
         return None;
     }
-    let shut = if terms.hold { "a hold" } else { "a gate that stays shut" };
+    let shut = match terms.ratio.as_f64() {
+        _ if terms.hold => "a hold",
+        ratio if ratio >= 1.0 => "a ratio of 1",
+        _ => "a gate that stays shut",
+    };
     let times = if *tries == 1 { "once".to_owned() } else { format!("{tries} times") };
-    let remedy = if at_once { "leave `on_refused_check` out" } else { "say `max_delay: 2h`" };
+    let remedy = match made_for {
+        Some(_) => "a rule of the file can say `max_delay: 2h`",
+        None if at_once => "leave `on_refused_check` out",
+        None => "say `max_delay: 2h`",
+    };
     Some(format!(
         "`{app}` tries {times}: {shut} for {} {fate}; {remedy}, so that it waits instead",
         in_words(all)
