@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{Reason, Refusal, RuleLimit, SignalKey, SignalState, SignalView};
+use admission::{OnNoData, Reason, Refusal, RuleLimit, SignalKey, SignalState, SignalView};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -381,7 +381,7 @@ fn seen(asked: &Asked<'_>, answer: &CheckAnswer, named: &[SignalKey]) -> Told {
     if let Some(signal) = first.and_then(|key| policy.signal(key)) {
         told.name_metric(signal);
         if let Some(view) = answer.signal(signal.key) {
-            told.value = view.value.unwrap_or(0.0);
+            told.value = value_of(view);
             told.threshold = view.threshold;
         }
     }
@@ -429,10 +429,19 @@ pub(crate) fn metric(signal: &Signal, view: &SignalView, app: &str) -> Metric {
         status_code: status,
         response_code: response_code(status),
         scope: signal.scope.as_str(),
-        value: view.value.unwrap_or(0.0),
+        value: value_of(view),
         threshold: view.threshold,
         message,
         app_name: app.to_owned(),
+    }
+}
+
+/// Clients hold it against the threshold themselves, and the last value of a signal that is open
+/// without one may be over that.
+fn value_of(view: &SignalView) -> f64 {
+    match view.state {
+        SignalState::NoData { policy: OnNoData::Open } => 0.0,
+        _ => view.value.unwrap_or(0.0),
     }
 }
 

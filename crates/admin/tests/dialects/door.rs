@@ -30,7 +30,7 @@ clusters:
     listen: 127.0.0.1:0
     primary: 127.0.0.1:3307
     probe: { user: sluice }
-    signals: { threads_running: { threshold: 100 } }
+    signals: { threads_running: { threshold: 100 }, lapsed: { status: Threads_cached, threshold: 10, stale_after: 200ms, on_no_data: open } }
 rules:
   - { name: held, match: { app: held }, hold: true, permanent: true }
   - { name: denied, match: { app: denied }, deny: true, permanent: true }

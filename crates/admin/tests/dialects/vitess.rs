@@ -299,3 +299,17 @@ async fn checks_are_counted_by_rule_app_dialect_and_reason() {
     }
     assert!(metrics.contains("sluice_rule_hits_total{rule=\"gated\"} 3"), "{metrics}");
 }
+
+/// The last value of a latency whose app is idle now was over the threshold, beside a 200.
+#[tokio::test]
+async fn a_signal_that_is_open_without_a_value_has_none_to_be_held_against() {
+    let door = Door::open();
+    door.signal_of(1, "lapsed", 50.0);
+    let path = "/throttler/check?app=free&cluster=second&m=lapsed";
+    assert_eq!(door.get(path).await.json()["Metrics"]["lapsed"]["Value"], 50.0);
+    tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+    let reply = door.get(path).await;
+    let body = reply.json();
+    assert_eq!((reply.status, &body["Value"]), (200, &0.0.into()), "{body}");
+    assert_eq!(body["Metrics"]["lapsed"]["Value"], 0.0, "{body}");
+}
