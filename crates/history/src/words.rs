@@ -90,7 +90,13 @@ fn checks(answer: &Answer) -> Option<String> {
 
 fn nothing_held(answer: &Answer, times: &Times) -> String {
     let who = answer.app.as_deref().unwrap_or("any app");
-    let time = times.between(answer.since, Some(answer.until));
+    // Of the time before the history nobody can say that nothing came.
+    let since = answer.since.max(answer.kept.since);
+    if since >= answer.until {
+        let time = times.between(answer.since, Some(answer.until));
+        return format!("what came {time} is not known");
+    }
+    let time = times.between(since, Some(answer.until));
     let asked = answer.total.asked;
     if asked == 0 {
         return match &answer.app {
