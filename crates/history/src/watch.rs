@@ -205,13 +205,16 @@ impl History {
     #[must_use]
     pub fn metrics(&self) -> String {
         let disk = self.inner.disk.lock();
-        let is_kept = self.inner.state_dir.is_some() && disk.trouble.is_none() && self.is_kept();
+        let is_meant = self.inner.state_dir.is_some() && self.is_kept();
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, value: u64| {
             text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"));
         };
-        let help = "Whether the history is kept on disk; 0 without state_dir too.";
-        family("sluice_history_on_disk", "gauge", help, u64::from(is_kept));
+        let help = "1 while the history is kept on disk, 0 while it cannot be. There is no series \
+                    without state_dir, or where the file switches the history off.";
+        if is_meant {
+            family("sluice_history_on_disk", "gauge", help, u64::from(disk.trouble.is_none()));
+        }
         let help = "The size of the history's file, without its write-ahead log.";
         family("sluice_history_bytes", "gauge", help, disk.bytes);
         let help = "Writes to the history's file that have succeeded.";
