@@ -64,13 +64,13 @@ pub(crate) enum Column {
     Oldest,
     /// Statements a second that passed.
     PassedRate,
-    /// Statements a second that passed after a wait.
+    /// Statements a second that waited, whatever became of them.
     DelayedRate,
     /// Statements a second that were refused.
     RefusedRate,
     /// Statements that passed since the start.
     Passed,
-    /// Those that waited before that.
+    /// Statements that waited since the start, whatever became of them.
     Delayed,
     /// Statements that were refused.
     Refused,
