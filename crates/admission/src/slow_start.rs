@@ -119,6 +119,12 @@ impl SlowStart {
         allows
     }
 
+    /// What an app may have on its way.
+    pub(crate) fn limit(&mut self, app: AppKey) -> f64 {
+        let first = self.first();
+        self.apps.get(app).map_or(first, |window| window.limit())
+    }
+
     /// There was no room at the pace for such work.
     pub(crate) fn refused(&mut self, now: MonoTime, whose: Whose, cost: f64) {
         self.each(whose, |window| window.refused(now, cost));

@@ -268,6 +268,18 @@ impl<K: Copy + Ord> Turns<K> {
         self.move_by(who, u128::from(charge_of(cost, weight)), true);
     }
 
+    /// Somebody waits and may not have its turn, and `other` has one instead: of that it is owed so many
+    /// rows at most, as if it had had the rest.
+    pub(crate) fn bring_along(&mut self, who: K, other: K, (rows, weight): (f64, u32)) {
+        let waits = self.waiting.get(&other).map(|waits| waits.place.win);
+        let turn = waits.or_else(|| self.absent.get(&other).map(|absence| absence.tag));
+        let least = turn.unwrap_or(0).saturating_sub(u128::from(charge_of(rows, weight)));
+        let behind = self.waiting.get(&who).map(|waits| least.saturating_sub(waits.place.win));
+        if let Some(behind) = behind.filter(|behind| *behind > 0) {
+            self.move_by(who, behind, true);
+        }
+    }
+
     /// Another statement is at its head. How many checks the one before has lost.
     pub(crate) fn rebid(&mut self, who: K, bid: &Bid, dice: &mut impl Rng) -> u64 {
         let charge = charge_of(bid.cost, bid.weight);

@@ -296,6 +296,7 @@ impl Controller {
                 let ring = gates.get(&key).map(|gate| &gate.ring);
                 let next = ring.and_then(|ring| ring.head_where(|head| limits.allow(head)));
                 let Some(next) = next else { return Release::Stays };
+                self.bring_along(key, next.lane);
                 head = next;
             }
         }

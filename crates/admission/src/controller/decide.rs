@@ -110,6 +110,7 @@ impl Controller {
         if may_wait && request.deadline() > now && self.is_patient(now, request, cost, None) {
             return Err(Obstacle::plain(Reason::Paced));
         }
+        self.bring_along(request.gate, request.lane());
         if let Some(gate) = self.gates.get_mut(&request.gate) {
             gate.ring.charge(request.lane(), cost, request.terms.weight);
         }

@@ -12,6 +12,7 @@ use crate::gate::Gate;
 use crate::pace::{Cost, Pace};
 use crate::patience::Size;
 use crate::queue::Queue;
+use crate::request::Lane;
 use crate::ring::Head;
 use crate::row_work::RowWork;
 use crate::slow_start::{SlowStart, Whose};
@@ -128,6 +129,16 @@ impl Controller {
         gate.paced
             && !gate.ring.has_line(request.rule, request.app)
             && gate.ring.none_may(|head| limits.allow(head))
+    }
+
+    /// Who is first in line is at the limit of its app, and another has its turn: it is owed no more
+    /// of that than it may have on its way.
+    pub(super) fn bring_along(&mut self, key: GateKey, other: Lane) {
+        let Some(gate) = self.gates.get_mut(&key) else { return };
+        if let Some(head) = gate.head().filter(|head| head.lane.app != other.app) {
+            let most = self.slow_start.limit(head.lane.app);
+            gate.ring.bring_along(head.lane, other, most);
+        }
     }
 
     /// The gates, and the limits of those who wait there.

@@ -19,6 +19,16 @@ impl Ring {
         self.pass_over(may).is_continue()
     }
 
+    /// Somebody is passed over for another: of what that one has it is owed so many rows at most.
+    pub(crate) fn bring_along(&mut self, passed: Lane, other: Lane, rows: f64) {
+        let Some(branch) = self.rules.get_mut(&passed.rule) else { return };
+        if passed.rule == other.rule {
+            branch.turns.bring_along(passed.app, other.app, (rows, 1));
+        } else {
+            self.turns.bring_along(passed.rule, other.rule, (rows, branch.weight));
+        }
+    }
+
     /// `Break(None)`: there are too many.
     fn pass_over(&self, mut may: impl FnMut(&Head) -> bool) -> ControlFlow<Option<Head>> {
         let mut left = PASSED_OVER_MAX;

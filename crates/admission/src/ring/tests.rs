@@ -257,6 +257,32 @@ fn leaving_twice_is_leaving_once() {
     assert_eq!((ring.turns.first(), ring.rules[&A.rule].apps.len(), ring.weight), (None, 0, 0));
 }
 
+/// Whoever came after an app at its limit was charged for seconds, and then had nothing for half a
+/// minute.
+#[test]
+fn who_was_passed_over_is_owed_no_more_than_it_may_have() {
+    for b in [B, Lane { rule: A.rule, ..B }] {
+        let mut ring = Ring::default();
+        join(&mut ring, A, 1, 1);
+        for n in 2..200 {
+            join(&mut ring, b, n, 1);
+        }
+        for _ in 0..100 {
+            let head = ring.head_where(|head| head.lane.app != A.app).unwrap();
+            ring.bring_along(A, head.lane, 5.0);
+            ring.take(&head, 1.0, &mut dice());
+        }
+        let mut owed = 0;
+        while let Some(head) = ring.head().filter(|head| head.lane == A) {
+            ring.take(&head, 1.0, &mut dice());
+            owed += 1;
+        }
+        assert_eq!(owed, 7, "with the last turn of the other, and its own");
+        ring.bring_along(A, C, 0.0);
+        assert_eq!(ring.head().unwrap().lane, b, "nobody knows what is not there");
+    }
+}
+
 #[test]
 fn who_may_not_is_passed_over_and_keeps_its_turn() {
     let mut ring = Ring::default();

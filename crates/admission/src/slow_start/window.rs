@@ -66,6 +66,10 @@ impl Window {
         allows
     }
 
+    pub(super) fn limit(&self) -> f64 {
+        self.limit
+    }
+
     /// Whether more than such a first limit has been seen of it.
     pub(super) fn is_beyond(&self, first: f64) -> bool {
         self.limit > first
