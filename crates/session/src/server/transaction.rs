@@ -32,8 +32,9 @@ use sql::{Class, Locks, NamedLockUse, PlainEffects, TransactionAfter, VerbsRun};
 use wire::response_tracker::{OnlyValue, ResponseEnd};
 use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 
-/// The server rolled the whole transaction back: errno of `ER_LOCK_DEADLOCK`.
-const ER_LOCK_DEADLOCK: u16 = 1213;
+/// The server rolled the whole transaction back: `ER_LOCK_DEADLOCK`, and `ER_CHECKREAD`, which is
+/// InnoDB's of MariaDB with `innodb_snapshot_isolation`.
+const ROLLED_BACK: [u16; 2] = [1213, 1020];
 
 /// `ER_PARSE_ERROR`, `XAER_NOTA`, `XAER_INVAL`, `XAER_RMFAIL`, `XAER_OUTSIDE` and `XAER_DUPID`: what
 /// cannot be read, or the state of the transaction does not allow, was not begun, and has left it as it
@@ -241,7 +242,7 @@ impl Transaction {
     }
 
     /// An ERR carries no flags: those of the result ahead of it are the last. The transaction goes on
-    /// as if the statement had worked, but that a deadlock has rolled it back, unless the text could
+    /// as if the statement had worked, but that a deadlock or its like has rolled it back, unless the text could
     /// end it: then it matters how far it came.
     fn handle_error(
         &mut self,
@@ -252,7 +253,7 @@ impl Transaction {
     ) {
         self.flags = end.status_ahead.unwrap_or(self.flags);
         let mut has_run_nothing = false;
-        if code == ER_LOCK_DEADLOCK {
+        if ROLLED_BACK.contains(&code) {
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
             self.admitted = Admitted::No;
         } else {

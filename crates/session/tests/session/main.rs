@@ -179,6 +179,12 @@ fn a_deadlock_ends_the_admission_and_another_error_does_not() {
     driver.query("INSERT INTO t VALUES (2)");
     assert!(driver.answer(&err(1, 1213)).admission_over);
     driver.asks("INSERT INTO t VALUES (3)", STATUS_AUTOCOMMIT);
+    // MariaDB's innodb_snapshot_isolation rolls back as well.
+    driver.passes("BEGIN", BEGIN_STATUS);
+    driver.asks("INSERT INTO t VALUES (1)", BEGIN_STATUS);
+    driver.query("UPDATE t SET n = 2");
+    assert!(driver.answer(&err(1, 1020)).admission_over);
+    driver.asks("INSERT INTO t VALUES (3)", STATUS_AUTOCOMMIT);
 }
 
 #[test]
