@@ -27,11 +27,6 @@ const GROUPS_MAX: usize = 32;
 /// Writes the normalised text of `text` into `out`, which is cleared first, and gives its hash:
 /// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), stable over releases and machines.
 pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
-    // A NUL as the last byte is the end of the text to the server; more of them it cannot read.
-    let text = match text {
-        [front @ .., 0] if front.last() != Some(&0) => front,
-        text => text,
-    };
     Writer::new(text, mode, out).text();
     fnv1a(out)
 }

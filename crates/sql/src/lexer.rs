@@ -13,7 +13,7 @@ mod pieces;
 pub(crate) use executable::{ExecutableRule, SixDigits};
 
 use crate::mode::{Charset, LexMode, Server};
-use bytes::{Start, start_of};
+use bytes::{Start, is_space, start_of};
 pub(crate) use bytes::{depends_on_mode, is_before_bracket, is_swe7_letter};
 
 /// One of the ways to read a text.
@@ -143,7 +143,7 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
     pub(crate) fn new(text: &'t [u8], mode: LexMode, reading: Reading, sink: S) -> Self {
         let mode = mode.assumed();
         Self {
-            text,
+            text: without_final_nul(text, mode.charset),
             pos: 0,
             mode,
             reading,
@@ -300,6 +300,22 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
 
     fn rest(&self) -> &'t [u8] {
         self.text.get(self.pos..).unwrap_or_default()
+    }
+}
+
+/// The text without the NUL that ends it, if one does. Servers take away white space and semicolons
+/// at the end of what a client sends, and for the lexer a NUL as the last byte of the rest is the end;
+/// anywhere else it is an error.
+fn without_final_nul(text: &[u8], charset: Charset) -> &[u8] {
+    let is_end = |byte: &u8| match *byte {
+        b';' => true,
+        high @ 0x80.. => charset.is_space(high),
+        byte => is_space(byte),
+    };
+    let len = text.iter().rposition(|byte| !is_end(byte)).unwrap_or_default();
+    match text.split_at_checked(len) {
+        Some((front, [0, ..])) if front.last() != Some(&0) => front,
+        Some(_) | None => text,
     }
 }
 

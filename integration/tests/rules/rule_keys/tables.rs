@@ -108,7 +108,7 @@ async fn the_default_schema_is_the_one_that_the_server_has() {
                     conn.command(&named(command, name), Shape::Single).await.unwrap();
                     let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
                     assert_eq!(rule_of(&answer), "tables", "{track} {collation} {command}");
-                    conn.query("USE k_upper").await.unwrap();
+                    conn.query("USE k_upper\0").await.unwrap();
                     let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
                     assert_eq!(rule_of(&answer), "schema", "{track} {collation} {command}");
                 }

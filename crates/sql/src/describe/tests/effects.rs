@@ -398,3 +398,55 @@ fn a_call_of_a_named_lock_is_sole_or_anything() {
         assert_eq!(effects(text).plain.named_locks, expected, "{text}");
     }
 }
+
+#[test]
+fn a_nul_that_ends_the_text_is_no_part_of_it() {
+    let mut differ = Vec::new();
+    for text in [
+        "USE shop",
+        "SET NAMES gbk",
+        "SET NAMES 'gbk' COLLATE gbk_bin",
+        "SET CHARACTER SET gbk",
+        "SET character_set_client = gbk",
+        "SET sql_mode = ANSI_QUOTES",
+        "SET sql_mode = 'ANSI_QUOTES'",
+        "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')",
+        "SET autocommit = 0",
+        "SET autocommit = 1",
+        "SET @sluice_app = 'etl'",
+        "SET @sluice_app = NULL",
+        "PREPARE s FROM 'SELECT 1'",
+        "PREPARE s FROM @a",
+        "DEALLOCATE PREPARE s",
+        "EXECUTE s",
+        "BEGIN",
+        "START TRANSACTION",
+        "COMMIT",
+        "COMMIT AND CHAIN",
+        "ROLLBACK TO a",
+        "ROLLBACK",
+        "XA START 'a'",
+        "XA END 'a'",
+        "XA COMMIT 'a'",
+        "LOCK TABLES t WRITE",
+        "UNLOCK TABLES",
+        "FLUSH TABLES WITH READ LOCK",
+        "DROP TABLE t",
+        "KILL 5",
+        "SELECT GET_LOCK('a', 0)",
+        "SELECT RELEASE_LOCK('a')",
+        "DO RELEASE_LOCK('a')",
+        "CALL p",
+        "CALL p()",
+        "SELECT 1",
+        "SELECT f",
+    ] {
+        for end in ["\0", "\0 ; \n"] {
+            let with: &'static str = Box::leak(format!("{text}{end}").into());
+            if effects(with) != effects(text) {
+                differ.push(with);
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{differ:?}");
+}
