@@ -329,6 +329,9 @@ impl Session {
                 server.start(Charset::Unknown, None, input.facts);
             }
         }
+        if who.identity().doubts_schema() {
+            server.schema = SchemaKnown::No;
+        }
     }
 }
 
