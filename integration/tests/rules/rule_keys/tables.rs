@@ -81,9 +81,10 @@ async fn the_default_schema_is_the_one_that_the_server_has() {
 - { name: schema, match: { schema: K_Upper, statements: [write] }, deny: true, permanent: true }";
     let utf8 = "k_donn\u{e9}es".as_bytes();
     let latin1 = b"k_donn\xe9es";
-    let named = |command: u8, name: &[u8]| match command {
-        INIT_DB => [&[INIT_DB], name].concat(),
-        _ => [b"\x03USE `", name, b"`"].concat(),
+    let named = |command: u8, name: &[u8]| {
+        let (front, end): (&[u8], &[u8]) =
+            if command == INIT_DB { (&[INIT_DB], b"") } else { (b"\x03USE `", b"`") };
+        [front, name, end].concat()
     };
     for servers in both().await {
         let made = ["k_donn\u{e9}es", "k_upper"].map(|schema| {
@@ -114,7 +115,7 @@ async fn the_default_schema_is_the_one_that_the_server_has() {
                 }
             }
             let mut conn = RawConn::open(sluice.listen_addr(), &login(UTF8)).await.unwrap();
-            let failed = format!("USE `k_donn\u{e9}es`; SELECT nobody; USE test");
+            let failed = "USE `k_donn\u{e9}es`; SELECT nobody; USE test";
             conn.query(failed).await.unwrap();
             let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
             assert_eq!(rule_of(&answer), "tables", "{track}");
