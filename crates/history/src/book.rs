@@ -109,7 +109,8 @@ impl Book {
         for (key, count) in &look.checks {
             self.minutes.count_checks(key, *count);
         }
-        for happened in &look.happened {
+        let is_end = |it: &&Happened| matches!(it, Happened::Stop | Happened::Off);
+        for happened in look.happened.iter().filter(|it| !is_end(it)) {
             self.take(look.at, happened);
         }
         for cluster in &look.clusters {
@@ -123,6 +124,10 @@ impl Book {
             cluster.causes.iter().for_each(|it| self.intervals.cause(&cluster.cluster, it));
         }
         self.intervals.end_those_unseen(now);
+        // The last look goes on with intervals, and would begin them anew behind their end.
+        for happened in look.happened.iter().filter(is_end) {
+            self.take(look.at, happened);
+        }
         if let Some(current) = self.runs.back_mut() {
             current.seen = look.at;
         }

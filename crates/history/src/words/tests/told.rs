@@ -69,6 +69,22 @@ fn a_rule_whose_end_has_another_name_behind_a_clock_that_was_set_is_not_changed(
     assert_eq!(changed(&world), [said]);
 }
 
+/// A process that ends looks once more, and began what goes on anew behind its end: nothing ended that.
+#[test]
+fn what_goes_on_when_a_process_ends_is_one_interval_that_has_ended() {
+    let mut world = World::new("2026-11-22T07:00:00Z");
+    let lag = |happened| Scene { lag: Some(3.0), happened, ..Scene::default() };
+    for _ in 0..40 {
+        world.step(&lag(Vec::new()));
+    }
+    world.step(&lag(vec![Happened::Stop]));
+    let answer = world.ask(None, "2026-11-22T06:00:00Z", "2026-11-22T08:00:00Z");
+    let shut = |state: &&crate::answer::State| state.kind == "signal" && state.subject == "lag";
+    let ends: Vec<bool> =
+        answer.states.iter().filter(shut).map(|state| state.ended.is_some()).collect();
+    assert_eq!(ends, [true], "{:#?}", answer.states);
+}
+
 #[test]
 fn what_an_answer_has_no_room_for_is_counted() {
     let mut world = World::new("2026-11-22T07:00:00Z");
