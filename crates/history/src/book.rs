@@ -276,7 +276,11 @@ impl Book {
                 .cloned()
                 .collect(),
             from,
-            since: self.runs.front().map_or(until, |run| run.began),
+            since: self
+                .minutes
+                .gone_before()
+                .max(self.runs.front().map(|run| run.began))
+                .unwrap_or(until),
         }
     }
 

@@ -98,6 +98,9 @@ fn nothing_held(answer: &Answer, times: &Times) -> String {
     }
     let time = times.between(since, Some(answer.until));
     let asked = answer.total.asked;
+    if asked == 0 && answer.kept.since >= answer.until {
+        return format!("nothing is kept of {time}");
+    }
     if asked == 0 {
         return match &answer.app {
             Some(app) => format!(

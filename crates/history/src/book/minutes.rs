@@ -25,6 +25,8 @@ pub(super) struct Minutes {
     rows: usize,
     /// How many of those past, from the end, are not written.
     unwritten: usize,
+    /// What was before is not in memory any more.
+    gone_before: Option<At>,
 }
 
 #[derive(Debug)]
@@ -64,10 +66,15 @@ impl Minutes {
         self.unwritten = self.unwritten.saturating_add(1);
         while self.past.len() > MINUTES_MAX || (self.rows > ROWS_MAX && self.past.len() > 1) {
             if let Some(old) = self.past.pop_front() {
+                self.gone_before = Some(At(old.at.saturating_mul(1_000).saturating_add(MINUTE_MS)));
                 self.rows = self.rows.saturating_sub(old.len());
             }
         }
         self.unwritten = self.unwritten.min(self.past.len());
+    }
+
+    pub(super) fn gone_before(&self) -> Option<At> {
+        self.gone_before
     }
 
     pub(super) fn count(&mut self, key: &TallyKey, counts: &Tallied) {

@@ -188,7 +188,7 @@ impl Reading {
     }
 
     /// The intervals that overlap the time. One that a process has left open ends when that process
-    /// was seen last.
+    /// was seen last; where nothing is known of the process any more, as long as the interval was seen to last.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -196,7 +196,7 @@ impl Reading {
         let sql = format!(
             "SELECT run, n, kind, cluster, subject, state, began_ms, \
              COALESCE(ended_ms, CASE kind WHEN 'held' THEN began_ms + lasted_ms END, (SELECT MAX(seen_ms) FROM runs \
-             WHERE runs.run BETWEEN s.run AND s.run + 1000)) AS ended, lasted_ms, facts \
+             WHERE runs.run BETWEEN s.run AND s.run + 1000), began_ms + lasted_ms) AS ended, lasted_ms, facts \
              FROM spans s WHERE began_ms < ?2 AND (ended IS NULL OR ended >= ?1) \
              ORDER BY began_ms DESC LIMIT {ROWS_MAX}"
         );

@@ -9,7 +9,7 @@ use super::scratch::Scratch;
 use super::*;
 use crate::record::{
     CostKey, CostRow, Counts, Event, InsightsName, MinuteRow, QuarantineKey, QuarantineRow, Run,
-    StatementRow,
+    Span, SpanFacts, SpanKind, StatementRow,
 };
 
 const NOW: At = At(1_800_000_000_000);
@@ -178,6 +178,47 @@ fn the_size_is_bounded_and_the_oldest_goes_first() {
     let last = NOW.0 / 1_000 - 60;
     let (oldest, newest) = (minutes.values().next().unwrap(), &minutes[&last]);
     assert!(oldest.asked < newest.asked, "{oldest:?} {newest:?}");
+}
+
+/// It was said that no statement came then, and of what a process that is gone had left open that it
+/// went on.
+#[test]
+fn of_what_had_to_go_nothing_is_said() {
+    let directory = Scratch::new();
+    let limits = Limits { bytes_max: 512 << 10, ..Limits::default() };
+    let mut disk = Disk::new(directory.path(), limits);
+    let hour = |n: i64| At(NOW.0 + n * 3_600_000);
+    let open = |run: i64, began: At| Span {
+        run,
+        n: 0,
+        kind: SpanKind::Signal,
+        cluster: "main".to_owned(),
+        subject: "lag".to_owned(),
+        state: "closed".to_owned(),
+        began,
+        ended: None,
+        lasted_ms: 5_000,
+        facts: SpanFacts::default(),
+    };
+    for n in 0..40 {
+        // Each is killed within its hour; the first goes on.
+        let mut written = writes(n * 10_000, 100);
+        let seen = if n == 0 { hour(40) } else { hour(n) };
+        written.runs[0] = Run { began: hour(n), seen, ..written.runs[0].clone() };
+        written.minutes.iter_mut().for_each(|row| row.at += n * 3_600);
+        written.spans = vec![open(n * 10_000, hour(n))];
+        disk.write(&[written], hour(n)).unwrap();
+    }
+    let reading = Reading::open(directory.path(), [].into()).unwrap();
+    let asked = Asked { since: At(0), until: hour(50), cluster: None, app: None };
+    let oldest = *reading.counts(&asked, 60).unwrap().keys().next().unwrap() * 1_000;
+    let since = reading.since().unwrap().unwrap();
+    assert!((oldest - since.0).abs() <= 3_600_000, "{oldest} {since:?}");
+    let spans = reading.spans(&asked).unwrap();
+    assert!(spans.iter().all(|span| span.ended.is_some()), "{spans:?}");
+    let ancient = spans.iter().filter(|span| span.run != 0 && span.began < since);
+    assert_eq!(ancient.count(), 0, "{spans:?}");
+    assert!(spans.iter().any(|span| span.run == 0), "its process goes on");
 }
 
 #[test]

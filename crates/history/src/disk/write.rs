@@ -175,10 +175,16 @@ fn delete_before(connection: &mut Connection, oldest: At) -> rusqlite::Result<()
     for table in ["minutes", "refusals", "signals", "checks", "insights"] {
         all.prepare_cached(&format!("DELETE FROM {table} WHERE at < ?1"))?.execute([before_s])?;
     }
-    all.prepare_cached("DELETE FROM spans WHERE began_ms < ?1 AND ended_ms < ?1")?
-        .execute([oldest])?;
     all.prepare_cached("DELETE FROM events WHERE at_ms < ?1")?.execute([oldest])?;
     all.prepare_cached("DELETE FROM runs WHERE seen_ms < ?1")?.execute([oldest])?;
+    // What is known of the others begins there.
+    all.prepare_cached("UPDATE runs SET began_ms = ?1 WHERE began_ms < ?1")?.execute([oldest])?;
+    // A process that was killed leaves intervals open.
+    all.prepare_cached(
+        "DELETE FROM spans WHERE began_ms < ?1 AND (ended_ms < ?1 OR ended_ms IS NULL AND NOT \
+         EXISTS (SELECT 1 FROM runs WHERE runs.run BETWEEN spans.run AND spans.run + 1000))",
+    )?
+    .execute([oldest])?;
     all.prepare_cached(
         "DELETE FROM statements WHERE at_ms < ?1 OR at_ms < (SELECT at_ms FROM statements \
          ORDER BY at_ms DESC LIMIT 1 OFFSET ?2)",

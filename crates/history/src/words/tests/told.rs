@@ -85,6 +85,30 @@ fn what_goes_on_when_a_process_ends_is_one_interval_that_has_ended() {
     assert_eq!(ends, [true], "{:#?}", answer.states);
 }
 
+/// Of a time of before it was said that no statement came.
+#[test]
+fn of_minutes_that_memory_had_no_room_for_nothing_is_said() {
+    let mut world = World::new("2026-11-22T07:00:00Z");
+    let asks = |minute: usize| {
+        let names = (0..3_000).map(|n| (format!("app-{minute}-{n}"), 1_u64));
+        let key = |app: String| CheckKey {
+            cluster: "main".to_owned(),
+            app,
+            rule: "r".to_owned(),
+            refused: None,
+        };
+        Scene { checks: names.map(|(app, count)| (key(app), count)).collect(), ..Scene::default() }
+    };
+    for minute in 0..10 {
+        world.step(&asks(minute));
+        world.quiet_until(&format!("2026-11-22T07:{:02}:00Z", minute + 1));
+    }
+    let said = world.says(None, "2026-11-22T07:00:00Z", "2026-11-22T07:01:00Z", "UTC");
+    assert!(said.contains(&"nothing is kept of 07:00:00–07:01:00".to_owned()), "{said:?}");
+    let answer = world.ask(None, "2026-11-22T07:00:00Z", "2026-11-22T07:10:00Z");
+    assert!(answer.kept.since > utc("2026-11-22T07:01:00Z"), "{:?}", answer.kept);
+}
+
 #[test]
 fn what_an_answer_has_no_room_for_is_counted() {
     let mut world = World::new("2026-11-22T07:00:00Z");
