@@ -311,7 +311,8 @@ deny or ask: with ask the rule's dice, the signals of its gate and the queue dec
 With --format json the answer is one object; its keys are app, class, tags, rule, admission_point, outcome \
 and some more.
 
-Exit status: 0 with an answer, 2 if the file has faults or has no such cluster, or if the statement cannot be read.";
+Exit status: 0 with an answer, 2 if the file has faults or has no such cluster, or if standard \
+input cannot be read. A statement that Sluice cannot read is an answer: its class is unknown, and it is gated as a write.";
 
 #[cfg(feature = "demo")]
 const DEMO: &str = "\

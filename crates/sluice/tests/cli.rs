@@ -187,7 +187,7 @@ fn a_server_that_is_not_there_fails_a_check_that_connects() {
         let output = sluice("check", &file, &["--connect"]);
         assert_eq!(output.status.code(), Some(1));
         let told = stdout(&output);
-        assert!(told.contains(&format!("clusters.main.primary: {gone}: no answer")), "{told}");
+        assert!(told.contains(&format!("clusters.main.primary: {gone}: not logged in")), "{told}");
         assert!(told.contains(&format!("fault: nothing listens at {gone}")), "{told}");
         let said = stderr(&output);
         assert!(said.contains("1 fault\n") && said.contains("1 warning\n"), "{said}");

@@ -52,8 +52,9 @@ pub(crate) struct Made {
     /// Whom it is about.
     #[command(flatten)]
     pub(crate) whom: Whom,
-    /// Only this class of statements, as often as there are; the default is what a rule of the file
-    /// with the same effect is about: writes, or with deny all that changes something.
+    /// Only this class of statements, as often as there are: read, locking_read, write, load, call,
+    /// ddl or unknown. The default is what a rule of the file with the same effect is about: write,
+    /// which covers all but read and ddl; with deny also ddl; with exempt everything.
     #[arg(long = "class", value_name = "CLASS")]
     pub(crate) classes: Vec<String>,
     /// How long it stands, up to 7d; the default is 1h.

@@ -102,7 +102,8 @@ have is said in the answer. --write-scenario gives the scenario, to go on from.
 
 With SCENARIO, everything is in that file. docs/SIMULATE.md describes it; scenarios/ has examples.
 
-Exit status: 0 if every figure is as the scenario expects, 1 if one is not, 2 if a file has faults.";
+Exit status: 0 if every figure is as the scenario expects, 1 if one is not, 2 if a file has faults \
+or the run is too long to be simulated.";
 
 pub(crate) const EXAMPLES: &str = "\
 Keys of --app:

@@ -21,7 +21,7 @@ pub(super) fn try_all(config: &Config) -> io::Result<Vec<Trial>> {
 pub(super) fn told(trials: &[Trial]) -> String {
     let mut text = String::new();
     for Trial { path, server, answered, findings } in trials {
-        let answered = answered.as_deref().unwrap_or("no answer");
+        let answered = answered.as_deref().unwrap_or("not logged in");
         text += &format!("\n{path}: {server}: {}\n", one_line(answered));
         for Finding { weight, message, statement } in findings {
             let weight = match weight {
