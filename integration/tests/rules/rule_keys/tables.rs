@@ -102,17 +102,20 @@ async fn the_default_schema_is_the_one_that_the_server_has() {
                 let login = Login { collation, ..Login::new("admin") };
                 login.without(SESSION_TRACK).with(MULTI_STATEMENTS | track)
             };
-            for (collation, name) in [(LATIN1, &latin1[..]), (UTF8, utf8)] {
-                for command in [INIT_DB, USE] {
-                    let login = login(collation);
-                    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
-                    conn.command(&named(command, name), Shape::Single).await.unwrap();
-                    let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
-                    assert_eq!(rule_of(&answer), "tables", "{track} {collation} {command}");
-                    conn.query("USE k_upper\0").await.unwrap();
-                    let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
-                    assert_eq!(rule_of(&answer), "schema", "{track} {collation} {command}");
-                }
+            for (collation, command, name) in [
+                (LATIN1, INIT_DB, &latin1[..]),
+                (LATIN1, USE, latin1),
+                (UTF8, INIT_DB, utf8),
+                (UTF8, USE, utf8),
+            ] {
+                let login = login(collation);
+                let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+                conn.command(&named(command, name), Shape::Single).await.unwrap();
+                let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
+                assert_eq!(rule_of(&answer), "tables", "{track} {collation} {command}");
+                conn.query("USE k_upper\0").await.unwrap();
+                let answer = conn.query("INSERT INTO t VALUES (1)").await.unwrap();
+                assert_eq!(rule_of(&answer), "schema", "{track} {collation} {command}");
             }
             let mut conn = RawConn::open(sluice.listen_addr(), &login(UTF8)).await.unwrap();
             let failed = "USE `k_donn\u{e9}es`; SELECT nobody; USE test";
