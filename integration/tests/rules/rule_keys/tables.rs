@@ -8,6 +8,9 @@ use integration::sluice::{Config, SluiceProcess};
 
 use super::{both, rule_of};
 
+/// Tests that make the same tables anew.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 const RULES: &str = "\
 - { name: archive, match: { table: \"k_archive.*\" }, deny: true, permanent: true, reason: ask the data team }
 - { name: payroll, match: { table: test.k_payroll, statements: [write, load, ddl] }, deny: true, permanent: true }
@@ -15,6 +18,7 @@ const RULES: &str = "\
 
 #[tokio::test]
 async fn a_table_that_is_protected_is_changed_by_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     for servers in both().await {
         made(&servers.primary).await;
         let config = Config::new(servers).unwrap().rules(RULES);
@@ -38,6 +42,7 @@ async fn a_table_that_is_protected_is_changed_by_nothing() {
 
 #[tokio::test]
 async fn a_protected_table_is_known_by_its_own_schema_and_in_prepared_statements_too() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     for servers in both().await {
         made(&servers.primary).await;
         let config = Config::new(servers).unwrap().rules(RULES);
