@@ -81,8 +81,9 @@ pub struct Compared {
 /// Finds each row of `now` in `before`, and those that are gone.
 #[must_use]
 pub fn compare(before: &View, now: View) -> Vec<Compared> {
-    let length_s =
-        |view: &View| seconds(view.to.0.saturating_sub(view.from.0).saturating_mul(1_000_000));
+    let length_s = |view: &View| {
+        seconds(view.to.0.saturating_sub(view.counted_from.0).saturating_mul(1_000_000))
+    };
     let (before_s, now_s) = (length_s(before), length_s(&now));
     let mut old: HashMap<&Group, &ViewRow> =
         before.rows.iter().map(|row| (&row.group, row)).collect();

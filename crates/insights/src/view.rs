@@ -120,6 +120,8 @@ pub struct View {
     pub from: Time,
     /// When it ends.
     pub to: Time,
+    /// From when on statements were counted in it.
+    pub counted_from: Time,
     /// The rows, in no order.
     pub rows: Vec<ViewRow>,
     /// Everything that the filter lets through, whether it has a row or not.
@@ -133,6 +135,7 @@ pub struct View {
 pub struct Pieces {
     from: Time,
     to: Time,
+    counted_from: Time,
     windows: Vec<Arc<Sealed>>,
 }
 
@@ -141,11 +144,13 @@ pub struct Pieces {
 pub struct Sums {
     from: Time,
     to: Time,
+    counted_from: Time,
     rows: HashMap<Key, Stats>,
 }
 
 impl Pieces {
     pub(crate) fn of(windows: &Windows, look: &Look, now: Time) -> Self {
+        let since = windows.since();
         let to = now.before(look.ago_s);
         let from = to.before(look.window_s);
         let (from, to, windows) = if look.ago_s == 0 {
@@ -154,7 +159,9 @@ impl Pieces {
         } else {
             windows.over(from, to)
         };
-        Self { from, to, windows }
+        // A clock that was put back tells of nothing.
+        let counted_from = if since <= to { from.max(since) } else { from };
+        Self { from, to, counted_from, windows }
     }
 
     /// Adds them up.
@@ -164,7 +171,7 @@ impl Pieces {
         for (key, stats) in self.windows.iter().flat_map(|window| &window.rows) {
             rows.entry(*key).or_default().merge(stats);
         }
-        Sums { from: self.from, to: self.to, rows }
+        Sums { from: self.from, to: self.to, counted_from: self.counted_from, rows }
     }
 }
 
@@ -188,7 +195,8 @@ impl View {
         }
         let row = |(group, (stats, senders))| row(group, (stats, senders), catalogue);
         let rows = groups.into_iter().map(row).collect();
-        Self { from: sums.from, to: sums.to, rows, total, at_once: Vec::new() }
+        let Sums { from, to, counted_from, .. } = *sums;
+        Self { from, to, counted_from, rows, total, at_once: Vec::new() }
     }
 }
 

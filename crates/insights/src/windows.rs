@@ -129,6 +129,8 @@ impl Sealed {
 pub(crate) struct Windows {
     places: usize,
     seed: u64,
+    /// When the first statement that is known of was counted, or could have been.
+    since: Time,
     minute: Current,
     ten: Current,
     minutes: VecDeque<Arc<Sealed>>,
@@ -150,6 +152,7 @@ impl Windows {
         Self {
             places,
             seed,
+            since: now,
             minute: current(places, MINUTE_MS),
             ten: current(places_of_ten(places), TEN_MINUTES_MS),
             minutes: VecDeque::new(),
@@ -272,12 +275,20 @@ impl Windows {
     pub(crate) fn restore(&mut self, restored: Restored) {
         let is_past = |sealed: &Sealed| sealed.begun <= self.minute.begun;
         let Restored { minutes, tens, at_once: _ } = restored;
+        let rows = minutes.iter().chain(&tens).flat_map(|sealed| &sealed.rows);
+        let first = rows.filter_map(|(_, stats)| stats.first_seen).min();
+        self.since = first.map_or(self.since, |first| first.min(self.since));
         self.minutes.extend(minutes.into_iter().filter(is_past).map(Arc::new));
         self.tens.extend(tens.into_iter().filter(is_past).map(Arc::new));
     }
 
     pub(crate) fn places(&self) -> usize {
         self.places
+    }
+
+    /// From when on statements are counted.
+    pub(crate) fn since(&self) -> Time {
+        self.since
     }
 
     /// Every key that some window has.

@@ -127,6 +127,7 @@ fn nothing(view: &View) -> View {
     View {
         from: view.from,
         to: view.to,
+        counted_from: view.from,
         rows: Vec::new(),
         total: Stats::default(),
         at_once: Vec::new(),
@@ -304,7 +305,14 @@ mod tests {
 
     fn empty() -> View {
         let (from, to) = (Time(0), Time(1_000_000));
-        View { from, to, rows: Vec::new(), total: Stats::default(), at_once: Vec::new() }
+        View {
+            from,
+            to,
+            counted_from: from,
+            rows: Vec::new(),
+            total: Stats::default(),
+            at_once: Vec::new(),
+        }
     }
 
     fn row_of(stats: Stats) -> ViewRow {

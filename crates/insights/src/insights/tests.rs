@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalogue::Kind;
-use crate::{By, Ending, Filter, Group, ViewRow, name_hash};
+use crate::{By, Change, Ending, Filter, Group, ViewRow, compare, name_hash};
 
 const START: u64 = 1_700_000_000_000 / 600_000 * 600_000;
 
@@ -159,6 +159,26 @@ fn errors_of_many_digests_are_told_by_their_numbers() {
             assert_eq!((by_number, errors.others()), (all, 0), "{window_s} s");
         }
     }
+}
+
+/// Ten minutes beside the ten before, of which Sluice has seen the last minute and a half.
+#[test]
+fn what_goes_on_as_before_has_not_grown_because_nobody_counted_earlier() {
+    let changes = |started: u64, began: u64| -> Vec<Change> {
+        let mut insights = Insights::new(1_000, 7, Time(started));
+        for at in (started..START + 1_200_000).step_by(1_000) {
+            insights.advance(Time(at));
+            if at >= began {
+                insights.observe(&record(1, b"web"));
+            }
+        }
+        let before = insights.look(&Look { ago_s: 600, ..look(By::App, 600) });
+        let compared = compare(&before, insights.look(&look(By::App, 600)));
+        compared.into_iter().map(|row| row.change).collect()
+    };
+    let late = START + 510_000;
+    assert_eq!(changes(late, late), [Change::Same]);
+    assert_eq!(changes(START, late), [Change::Grown], "it was counted, and was not there");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{By, Filter, Insights, Look, Record, name_hash};
+use crate::{By, Filter, Insights, Look, Record, View, name_hash};
 
 const START: u64 = 1_700_000_000_000 / 600_000 * 600_000;
 const DAY_S: u64 = 86_400;
@@ -60,11 +60,14 @@ impl Run {
         self.insights.restore(restored, names.to_vec());
     }
 
+    fn view(&self, window_s: u64) -> View {
+        let filter = Filter::default();
+        self.insights.look(&Look { tag: String::new(), by: By::App, window_s, ago_s: 0, filter })
+    }
+
     /// Of minutes, or of ten minutes.
     fn seen(&self, window_s: u64) -> u64 {
-        let filter = Filter::default();
-        let look = Look { tag: String::new(), by: By::App, window_s, ago_s: 0, filter };
-        let view = self.insights.look(&look);
+        let view = self.view(window_s);
         assert!(view.rows.iter().all(|row| row.group.app.as_deref() == Some("etl")), "{view:?}");
         view.total.count
     }
@@ -84,8 +87,10 @@ fn what_a_run_has_counted_is_there_after_it_and_is_kept_once() {
     }
     old.keep(&mut store, true);
     let mut new = Run::new(2, START + 15 * 60_000);
+    assert_eq!(new.view(3_600).counted_from, Time(START + 15 * 60_000));
     new.take_in(&store, &old.names);
     assert_eq!(new.seen_both_ways(), [42, 42]);
+    assert_eq!(new.view(3_600).counted_from, Time(START), "the run before has counted");
     new.take_in(&store, &old.names);
     assert_eq!(new.seen_both_ways(), [42, 42], "once more is not twice");
     new.observe(5, START + 16 * 60_000);
