@@ -29,6 +29,8 @@ pub(crate) struct Load {
     pub(crate) each: Duration,
     /// From an answer to the next statement, on average.
     pub(crate) thinks: Duration,
+    /// Whether the replica waits at its rows.
+    pub(crate) priced: bool,
 }
 
 /// What a session met.
@@ -262,6 +264,7 @@ mod tests {
         statements: 1,
         each: Duration::ZERO,
         thinks: Duration::ZERO,
+        priced: true,
     };
 
     #[test]

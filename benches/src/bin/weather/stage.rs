@@ -26,14 +26,14 @@ impl Stage {
             Flavour::MySql => "SET SESSION binlog_format = ROW, cte_max_recursion_depth = 1000000",
             Flavour::MariaDb => "SET SESSION max_recursive_iterations = 1000000",
         };
-        for load in [Some(weather.job), weather.beside].into_iter().flatten() {
+        for load in weather.loads() {
             servers.primary.run_sql(&[by_row, &table(load), &fill(load)]).await?;
         }
         servers.wait_in_sync(CATCH_UP_LIMIT).await?;
         let replica = servers.replicas.first_mut().ok_or("no replica")?;
         // A trigger is known to the applier from its next start.
         replica.lag_start(Lag::StoppedApplier).await?;
-        for load in [Some(weather.job), weather.beside].into_iter().flatten() {
+        for load in weather.loads().filter(|load| load.priced) {
             let trigger = trigger(load, weather.price);
             replica.server().run_sql(&["SET SESSION sql_log_bin = 0", &trigger]).await?;
         }
@@ -71,10 +71,10 @@ impl Stage {
         Ok(f64::from(count) * rows_each / began.elapsed().as_secs_f64())
     }
 
-    /// Changes of rows that the replica has applied.
+    /// Changes of rows that have a price and that the replica has applied.
     pub(crate) async fn applied(&self, weather: &Weather) -> Result<u64> {
         let mut all = 0;
-        for load in [Some(weather.job), weather.beside].into_iter().flatten() {
+        for load in weather.loads().filter(|load| load.priced) {
             let sum = format!("SELECT CAST(SUM(n) AS SIGNED) FROM test.{}", load.table);
             let sum = numbers(self.replica()?.server(), &sum).await?;
             all += u64::try_from(sum.first().copied().unwrap_or_default())?;

@@ -65,8 +65,13 @@ pub(crate) enum Turn {
 }
 
 impl Weather {
-    pub(crate) fn all() -> [Self; 8] {
-        [TRANSACTIONS, NEW_JOB, DROP, RESTART, PATIENT, IMPATIENT, LIGHT_WRITER, PARALLEL]
+    pub(crate) fn all() -> [Self; 9] {
+        [TRANSACTIONS, NEW_JOB, NEWCOMER, DROP, RESTART, PATIENT, IMPATIENT, LIGHT_WRITER, PARALLEL]
+    }
+
+    /// Who writes.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = Load> {
+        [Some(self.job), self.beside].into_iter().flatten()
     }
 
     /// The one of this name.
@@ -97,6 +102,19 @@ const NEW_JOB: Weather = Weather {
     alone: secs(8),
     warm_up: Duration::ZERO,
     measured: secs(50),
+    ..USUAL
+};
+
+const NEWCOMER: Weather = Weather {
+    name: "newcomer",
+    about: "20 sessions change 100 rows some ten times a second that cost the replica next to \
+            nothing; then 32 begin that change 5 rows a time of the usual ones; counted from the \
+            first of them",
+    job: Load { rows: 5, ..JOB },
+    beside: Some(Load { rows: 100, priced: false, ..ONLINE }),
+    alone: secs(25),
+    warm_up: Duration::ZERO,
+    measured: secs(40),
     ..USUAL
 };
 
@@ -179,6 +197,7 @@ const JOB: Load = Load {
     statements: 1,
     each: Duration::ZERO,
     thinks: Duration::ZERO,
+    priced: true,
 };
 
 const CHUNKS: Load = Load { sessions: 64, rows: 1_000, ..JOB };
