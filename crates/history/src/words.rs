@@ -94,13 +94,10 @@ fn nothing_held(answer: &Answer, times: &Times) -> String {
     let since = answer.since.max(answer.kept.since);
     if since >= answer.until {
         let time = times.between(answer.since, Some(answer.until));
-        return format!("what came {time} is not known");
+        return format!("nothing is kept of {time}");
     }
     let time = times.between(since, Some(answer.until));
     let asked = answer.total.asked;
-    if asked == 0 && answer.kept.since >= answer.until {
-        return format!("nothing is kept of {time}");
-    }
     if asked == 0 {
         return match &answer.app {
             Some(app) => format!(
