@@ -418,7 +418,8 @@ impl Connection {
         };
         self.note_rest();
         if let Some(since) = since {
-            self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
+            let waited = self.shared.cluster.standstills.waited(since);
+            self.timing.backend = self.timing.backend.saturating_add(waited);
         }
         match told {
             Some(told) => self.handle_control(told).await,

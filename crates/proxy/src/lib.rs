@@ -30,6 +30,7 @@ mod runaway;
 pub mod secret;
 pub mod server;
 mod socket;
+mod standstill;
 mod statement_log;
 mod stream;
 pub mod takeover;

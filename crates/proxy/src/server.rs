@@ -18,6 +18,7 @@ use crate::insights;
 use crate::listener::Listener;
 use crate::registry::Control;
 use crate::socket::{Peer, Unregistered};
+use crate::standstill;
 use crate::telemetry::Telemetry;
 use crate::unbound::cannot_listen;
 use crate::workers::{self, Accepted, Threads, Workers};
@@ -134,6 +135,8 @@ impl Server {
             server.drivers.push(tokio::spawn(cluster.clone().drive()));
             server.clusters.push(cluster);
         }
+        let standstills = standstill::watch(server.clusters.clone());
+        server.drivers.push(tokio::spawn(standstills));
         insights::count(&server.clusters)?;
         Ok(server)
     }

@@ -24,6 +24,7 @@ impl Lab {
         self.shares_that_change().await;
         self.costs_that_change().await;
         self.budgets_that_come().await;
+        self.while_it_stands_still().await;
         self.save("").await;
         for name in ["sluice_budget_in_use", "sluice_budget_waiting"] {
             wait_for_sum(&self.sluice, name, &[], 0.0).await.unwrap();
@@ -155,6 +156,27 @@ impl Lab {
         assert_eq!(Refused::of(&again).unwrap().reason(), Some("budget_query"));
         self.save(&both.replace('9', "8")).await;
         conn.query(dear).await.unwrap().accepted().unwrap();
+    }
+
+    /// What a server does while Sluice does not run is no time of its statements: for ten minutes the like
+    /// of one that was under way was refused.
+    async fn while_it_stands_still(&self) {
+        self.save(
+            "\n  - { name: place, match: { app: edited }, max_concurrency: 1 }\
+             \n  - { name: dear, match: { app: edited }, max_query_cost: 1.5 }",
+        )
+        .await;
+        let text = "SELECT 'edited', 'stands still', SLEEP(0.4)";
+        let under_way = Pending::query(session(self.sluice.listen_addr(), "edited").await, text);
+        let labels = [("budget", "place")];
+        wait_for_sum(&self.sluice, "sluice_budget_in_use", &labels, 1.0).await.unwrap();
+        self.sluice.signal("STOP").unwrap();
+        sleep(Duration::from_millis(2_500)).await;
+        self.sluice.signal("CONT").unwrap();
+        let mut answer = under_way.answered(SOON).await.unwrap();
+        answer.response.accepted().unwrap();
+        answer.conn.query(text).await.unwrap().accepted().unwrap();
+        assert!(self.sluice.log().unwrap().contains("this process did not run"));
     }
 
     /// What is at the server when a budget comes has its places, as far as anybody can say that it is
