@@ -248,8 +248,7 @@ impl Controller {
     }
 
     /// The work under a permit has changed so many rows until now: a transaction of many statements
-    /// is charged while it writes, not when it ends. Telling less than was expected changes
-    /// nothing.
+    /// is charged while it writes, not when it ends. Less than was expected changes nothing.
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         let now = self.tick(now);
         let Some(account) = &mut permit.account else { return };
