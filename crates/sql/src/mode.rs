@@ -165,23 +165,8 @@ impl Charset {
         let is_quote = |byte: &u8| matches!(byte, b'`' | b'"');
         // What swe7 has letters for, and DEL, which latin2 has not.
         let is_letter = |byte: &u8| matches!(byte, b'@' | b'['..=b'^' | b'{'..=b'\x7f');
-        match self {
-            Self::Plain => !name.iter().any(is_quote),
-            Self::Euc
-            | Self::SingleByte
-            | Self::Latin
-            | Self::Armscii8
-            | Self::Dos
-            | Self::Swe7
-            | Self::Big5
-            | Self::Cp932
-            | Self::Gbk
-            | Self::Sjis
-            | Self::Gb18030
-            | Self::Unknown => {
-                name.is_ascii() && !name.iter().any(|byte| is_quote(byte) || is_letter(byte))
-            }
-        }
+        let is_plain = self == Self::Plain;
+        (is_plain || name.is_ascii() && !name.iter().any(is_letter)) && !name.iter().any(is_quote)
     }
 
     /// Whether `byte`, from 0x80 up, is white space.
