@@ -119,6 +119,17 @@ impl Costs {
         of_app.rows.max(news.cost).max(prudent * doubt)
     }
 
+    /// Whether such a statement may be anything, and one of its kind runs of which that will be known.
+    pub(crate) fn will_be_known(&self, digest: Option<DigestKey>, app: AppKey) -> bool {
+        let knows = |shape| self.averages.contains_key(&shape);
+        let runs = |shape| self.running.contains_key(&shape);
+        let (digest, app) = (digest.map(Shape::Digest), Shape::App(app));
+        !self.running.is_empty()
+            && digest.is_some_and(|digest| {
+                !knows(digest) && (runs(digest) || (!knows(app) && runs(app)))
+            })
+    }
+
     /// A statement runs. Whether nobody knows its digest, which then is to be told when it ends.
     pub(crate) fn begin(&mut self, digest: Option<DigestKey>, app: AppKey) -> bool {
         let Some(digest) = digest else { return false };

@@ -82,12 +82,12 @@
 //! waits for that, and R does not grow. A rate that was not in use for ten seconds and more is
 //! an old one when somebody waits again ([`crate::aged`]).
 //!
-//! A statement whose digest nobody has seen is charged [`PRUDENT`] of the rate, until one has
-//! completed: a job that begins lets one in, not as many as its guess of a row would. What it was
-//! charged too much is given back, and the more of an app's new texts have been seen the less the
-//! next is feared ([`crate::costs`]). Whoever waits for what is only feared tells nothing of R:
-//! where R grew for it, fear, which is a part of R, grew with it, and once all was known there was
-//! room for everybody at once.
+//! A statement whose digest nobody has seen is charged [`PRUDENT`] of the rate, until one has completed: a
+//! job that begins lets one in, not as many as its guess of a row would, and the next of its kind when
+//! that has completed ([`crate::slow_start`]). What it was charged too much is given back, and the more of
+//! an app's new texts have been seen the less the next is feared ([`crate::costs`]). Whoever waits for
+//! what is only feared tells nothing of R: where R grew for it, fear, which is a part of R, grew with it,
+//! and once all was known there was room for everybody at once.
 //!
 //! # Stability
 //!

@@ -18,6 +18,7 @@
 //! - What a row takes of the replicas is its table's doing and that of how it is written, whoever writes
 //!   it. So these have limits too, where they are told: an app at its own passes while what it writes has
 //!   been seen, and has room. A job that has a new name each day writes what it wrote yesterday.
+//! - Of statements that nobody knows one runs at a time, while it counts as running: the next may be as large.
 //! - Who is at its limit is passed over in line, keeps its turn, and is in nobody else's way.
 //! - After a minute without use half of what is beyond the first limit is forgotten, and so on.
 //!

@@ -86,7 +86,7 @@ impl Controller {
         let full_for = pace.full_for(0.0);
         self.claims.note(now, request, waits_in(&self.gates, full_for));
         self.wishes.note(now, request.rule, weight_of(request));
-        if !self.slow_start.allows(now, request.into(), known) {
+        if !self.slow_start.allows(now, request.into(), at_most(&self.costs, request, known)) {
             return false;
         }
         let speeds = pace.speeds();
@@ -177,7 +177,7 @@ impl Controller {
         let full_for = pace.full_for(0.0);
         let known = self.known(request);
         self.claims.note(now, request, waits_in(&self.gates, full_for));
-        if !self.slow_start.allows(now, request.into(), known) {
+        if !self.slow_start.allows(now, request.into(), at_most(&self.costs, request, known)) {
             return false;
         }
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
@@ -378,6 +378,13 @@ fn known(costs: &Costs, row_work: &RowWork, request: &Request) -> f64 {
     row_work.price(request.written).of_a_turn(rows)
 }
 
+/// What counts of a statement for the limit of its app: what is known, or, while one of its kind runs of
+/// which nothing is, anything. So the next waits for what that one turns out to be, for as long as what
+/// runs counts.
+fn at_most(costs: &Costs, request: &Request, known: f64) -> f64 {
+    if costs.will_be_known(request.digest, request.app) { f64::INFINITY } else { known }
+}
+
 /// How much of each app may be on its way.
 pub(super) struct Limits<'a> {
     now: MonoTime,
@@ -391,7 +398,9 @@ impl Limits<'_> {
     /// Whether there is room for one who waits, with what such statements are known to cost by now.
     pub(super) fn allow(&mut self, head: &Head) -> bool {
         let request = self.queue.get(head.ticket).map(|waiter| &waiter.request);
-        let known = request.map_or(head.known, |request| known(self.costs, self.row_work, request));
+        let known = request.map_or(head.known, |request| {
+            at_most(self.costs, request, known(self.costs, self.row_work, request))
+        });
         let whose = Whose { app: head.lane.app, written: request.and_then(|of| of.written) };
         self.slow_start.allows(self.now, whose, known)
     }

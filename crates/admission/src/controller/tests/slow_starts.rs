@@ -2,7 +2,7 @@
 
 use super::asking::Path;
 use super::*;
-use crate::{Answer, Inquiry, Learned, Purpose};
+use crate::{Answer, DigestKey, Inquiry, Learned, Permit, Purpose};
 
 #[test]
 fn who_waits_at_its_own_limit_is_in_nobody_elses_way() {
@@ -35,4 +35,44 @@ fn who_waits_at_its_own_limit_is_in_nobody_elses_way() {
     assert_eq!(lab.controller.inquire(lab.now, &inquiry), Answer::Allowed);
     let own = lab.ask(GATED, ETL, rejecting(0.0));
     assert!(matches!(own, Decision::Reject(_)), "nobody passes its own: {own:?}");
+}
+
+/// A path on which a statement that nobody knows has been admitted, and runs for so long.
+fn with_a_first_that_runs(for_ms: u64) -> (Path, Permit) {
+    let mut path = Path::new();
+    while path.now_ms < 1_000 {
+        path.step(1_000.0);
+    }
+    let Decision::Admit(first) = ask_new(&mut path.lab, ETL) else {
+        panic!("the first of its kind")
+    };
+    while path.now_ms < 1_000 + for_ms {
+        path.step(1_000.0);
+    }
+    (path, first)
+}
+
+fn ask_new(lab: &mut Lab, identity: IdentityKey) -> Decision {
+    let digest = Some(DigestKey(77));
+    let request = Request { digest, ..lab.request(GATED, identity, rejecting(0.0)) };
+    lab.controller.request(lab.now, &request)
+}
+
+#[test]
+fn until_the_first_of_its_kind_has_completed_no_other_goes() {
+    let (mut path, first) = with_a_first_that_runs(700);
+    let next = ask_new(&mut path.lab, ETL);
+    assert!(matches!(next, Decision::Reject(_)), "it may be as large: {next:?}");
+    path.lab.admitted(GATED, DDL, rejecting(0.0));
+    let outcome = Outcome { affected_rows: 1, ..Outcome::default() };
+    path.lab.controller.complete(path.lab.now, first, outcome);
+    let next = ask_new(&mut path.lab, ETL);
+    assert!(matches!(next, Decision::Admit(_)), "it is known: {next:?}");
+}
+
+#[test]
+fn one_that_waits_for_a_lock_holds_its_kind_for_two_seconds() {
+    let (mut path, _first) = with_a_first_that_runs(2_010);
+    let next = ask_new(&mut path.lab, ETL);
+    assert!(matches!(next, Decision::Admit(_)), "{next:?}");
 }
