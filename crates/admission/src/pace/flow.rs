@@ -382,6 +382,9 @@ impl Flow {
         let queued = self.lag_at_least - self.standing(aim);
         let queue_stands = queued >= Self::queue_least(target);
         self.acks.back_mut().into_iter().for_each(|ack| ack.queued = queue_stands);
+        if !queue_stands {
+            self.note_idle(aim);
+        }
         let span = seconds(first.at, at);
         if span >= aim.heartbeat * SPAN_MIN {
             let rows = self.acked - first.acked;

@@ -14,7 +14,9 @@
 //!
 //! The latter is told of nothing that runs for long: it commits when nobody can know. The former is. Behind
 //! transactions of seconds a replica has next to nothing to do until the next one commits, and behind each it
-//! has a queue: then a sample of all of the time is too low as well.
+//! has a queue: then a sample of all of the time is too low as well. A small app beside them writes all the
+//! time, so there is always some work of ours; but where a heartbeat finds no queue the replica did that, at its
+//! rate, and had nothing to do else.
 //!
 //! Beside other controllers it is their work that the replica does between our statements, and nobody knows
 //! when it had none. Where work runs for long there may have been none of anybody's: as often as a heartbeat
@@ -108,22 +110,45 @@ impl Busy {
 /// that go round leave gaps on purpose.
 const STATEMENT: f64 = 0.5;
 
+/// A usual large transaction that takes this part of the threshold leaves gaps that are as long.
+const LARGE: f64 = 0.4;
+
 /// Beside others the replica was idle for so much of the time at most.
 const IDLE_MAX: f64 = 0.2;
 
 impl Flow {
+    /// No queue stands: the replica has done what was acknowledged last, at its rate, and had nothing to do
+    /// else. For large transactions of seconds; of many that are small chance makes the mean.
+    pub(super) fn note_idle(&mut self, aim: &Aim) {
+        let lump = self.lump_time(aim);
+        if lump < LARGE * aim.threshold || lump > aim.running {
+            return;
+        }
+        let mut newest = self.acks.iter_mut().rev();
+        let (Some(last), Some(before)) = (newest.next(), newest.next()) else { return };
+        let had = last.busy - before.busy;
+        let idle = (had - (last.acked - before.acked) / self.rate).max(0.0);
+        let idle = runs_long(aim) * idle;
+        self.busy.seconds -= idle;
+        last.busy -= idle;
+    }
+
     /// The newest sample, in rows a second of the time in which the replica had work.
     pub(super) fn while_busy(&self, sample: f64, aim: &Aim) -> f64 {
         if aim.others.is_none() {
             return self.busy.per_s().max(sample);
         }
-        let runs_long = aim.running / acknowledging(aim);
-        let runs_long = ((runs_long - STATEMENT) / (1.0 - STATEMENT)).clamp(0.0, 1.0);
         let all: f64 = self.acks.iter().map(|_| 1.0).sum();
         let clear: f64 = self.acks.iter().filter(|ack| !ack.queued).map(|_| 1.0).sum();
-        let idle = (runs_long * (clear / all.max(1.0))).min(IDLE_MAX);
+        let idle = (runs_long(aim) * (clear / all.max(1.0))).min(IDLE_MAX);
         (sample / (1.0 - idle)).min(self.rate.max(sample))
     }
+}
+
+/// How far work that runs is transactions of seconds, 0 to 1.
+fn runs_long(aim: &Aim) -> f64 {
+    let running = aim.running / acknowledging(aim);
+    ((running - STATEMENT) / (1.0 - STATEMENT)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -162,6 +187,28 @@ mod tests {
             "statements come as they are let in"
         );
         assert_eq!(while_busy(500.0, 400.0, 5.0, None), 400.0, "its own work is known");
+    }
+
+    /// At 1,000 rows a second; since the look before, a second ago, 200 rows were acknowledged.
+    fn idle_for(running: f64, lump: f64) -> f64 {
+        let mut flow = Flow::new(at(0), Some(1_000.0));
+        flow.busy.seconds = 1.0;
+        let ack = Ack { at: at(0), acked: 0.0, busy: 0.0, queued: true };
+        flow.acks.push_back(ack);
+        flow.acks.push_back(Ack { at: at(1_000), acked: 200.0, busy: 1.0, queued: false });
+        flow.note_idle(&Aim { lump, ..aim(running) });
+        let newest = flow.acks.back().map_or(0.0, |ack| ack.busy);
+        assert_eq!(newest, flow.busy.seconds());
+        1.0 - newest
+    }
+
+    #[test]
+    fn between_large_transactions_a_small_app_keeps_no_replica_at_work() {
+        let told = |running, lump, expected: f64| (idle_for(running, lump) - expected).abs() < 1e-9;
+        assert!(told(5.0, 1_000.0, 0.8), "{}", idle_for(5.0, 1_000.0));
+        assert!(told(0.0, 1_000.0, 0.0), "statements come as they are let in");
+        assert!(told(5.0, 100.0, 0.0), "of many small ones the mean is right");
+        assert!(told(0.5, 5_000.0, 0.0), "it is the gate that keeps such apart");
     }
 
     #[test]
