@@ -1,4 +1,5 @@
-//! Lines of the log about single statements: those that were refused, and those that waited long.
+//! Lines of the log about single statements: those that were refused, those that waited long, and
+//! those that ran away.
 //!
 //! A client that spins is refused thousands of times a second. So the first few of a rule and an
 //! app have a line each, and the others one with their number ([`flood`]). Counters and histograms
@@ -51,6 +52,24 @@ pub(crate) struct Held<'a> {
     /// The trace it belongs to, for whoever looks from the application's side.
     pub(crate) trace: Option<TraceId>,
     pub(crate) waited: Duration,
+}
+
+/// One that runs away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RanAway<'a> {
+    pub(crate) cluster: &'a Arc<str>,
+    pub(crate) rule: &'a str,
+    pub(crate) app: &'a [u8],
+    pub(crate) user: &'a [u8],
+    pub(crate) client: Peer,
+    pub(crate) connection: u32,
+    /// As insights have it.
+    pub(crate) digest: Option<u64>,
+    /// The limit that it is over.
+    pub(crate) limit: &'static str,
+    pub(crate) elapsed: Duration,
+    /// What is done with it.
+    pub(crate) action: &'static str,
 }
 
 /// What is told of statements, and what of it is still to be told.
@@ -116,11 +135,39 @@ impl StatementLog {
         );
     }
 
+    /// One is over a limit of its rule: a rule that only watches may have thousands a second.
+    pub(crate) fn ran_away(&self, now: MonoTime, of: &RanAway<'_>) {
+        let &RanAway { cluster, rule, app, user, client, connection, digest, .. } = of;
+        let &RanAway { limit, elapsed, action, .. } = of;
+        let whose = Whose { kind: Kind::RanAway, cluster, rule, guard: None, app };
+        let worth = Worth { reason: None, waited: elapsed, trace: None };
+        if self.count(now, whose, worth) == Noted::Counted {
+            return;
+        }
+        tracing::warn!(
+            %cluster,
+            rule,
+            app = %Printable(app),
+            user = %Printable(user),
+            %client,
+            connection,
+            digest = digest.map(|digest| tracing::field::display(format!("{digest:016x}"))),
+            limit,
+            elapsed_ms = millis(elapsed),
+            action,
+            "a statement runs away"
+        );
+    }
+
     fn note(&self, now: MonoTime, kind: Kind, reason: Option<Reason>, held: &Held<'_>) -> Noted {
         let Held { cluster, rule, guard, app, waited, trace, .. } = *held;
         let worth = Worth { reason, waited, trace };
         let guard = guard.map(|stop| &*stop.guard);
         let whose = Whose { kind, cluster, rule, guard, app };
+        self.count(now, whose, worth)
+    }
+
+    fn count(&self, now: MonoTime, whose: Whose<'_>, worth: Worth) -> Noted {
         let noted = self.flood.lock().note(now, whose, worth);
         self.noted.notify_one();
         noted
@@ -181,6 +228,9 @@ fn tell(sum: &Sum) {
             trace_id,
             "more statements waited"
         ),
+        Kind::RanAway => {
+            tracing::warn!(cluster, rule, app, untold, longest_ms, "more statements run away");
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod cursors;
 mod edits;
 mod kept;
 mod throttled;
+mod told;
 mod uploads;
 mod without_tls;
 

@@ -90,6 +90,10 @@ pub(crate) struct TurnedAway {
     pub(crate) backend: Mutex<Repeated>,
     /// Nobody knows what became of its statement.
     pub(crate) left_behind: Mutex<Repeated>,
+    /// Its statement ran away and was not killed.
+    pub(crate) not_killed: Mutex<Repeated>,
+    /// What is like its statement is in quarantine.
+    pub(crate) quarantined: Mutex<Repeated>,
 }
 
 impl TurnedAway {
@@ -106,6 +110,8 @@ impl TurnedAway {
             login: none(),
             backend: none(),
             left_behind: none(),
+            not_killed: none(),
+            quarantined: none(),
         }
     }
 }

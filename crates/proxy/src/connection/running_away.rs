@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::{Connection, Peer, Shared};
 use crate::board::Birth;
 use crate::cluster::{Caught, Stop};
-use crate::printable::Printable;
 use crate::runaway::{Allowance, Excess, Killed, Leftover, NotKilled, OwnSession, SoFar, action};
+use crate::statement_log::RanAway;
 use crate::stream::Stream;
 
 impl Connection {
@@ -268,13 +268,17 @@ impl UnderWay<'_> {
         } else {
             self.allowance.retry(Instant::now());
         }
-        if self.allowance.note_reason(&error.to_string()) {
+        let cluster = &self.shared.cluster;
+        let is_new = self.allowance.note_reason(&error.to_string());
+        let told = is_new.then(|| cluster.turned_away.not_killed.lock().again(cluster.now()));
+        if let Some(untold) = told.flatten() {
             tracing::warn!(
-                cluster = %self.shared.cluster.name,
+                cluster = %cluster.name,
                 peer = %self.peer,
                 connection = self.session.connection_id(),
                 rule = %rule.name,
                 %error,
+                untold,
                 advice = error.advice(),
                 "a statement that runs away was not killed"
             );
@@ -359,15 +363,19 @@ pub(super) fn quarantine(
 ) -> Option<()> {
     let watch = rule.runaway?.watch?;
     let caught = Caught { likeness, action, app, lasts: watch.lasts };
-    let Some(entry) = shared.cluster.quarantine(rule, &caught) else { return Some(()) };
+    let cluster = &shared.cluster;
+    let Some(entry) = cluster.quarantine(rule, &caught) else { return Some(()) };
+    let told = cluster.turned_away.quarantined.lock().again(cluster.now());
+    let Some(untold) = told else { return Some(()) };
     tracing::warn!(
-        cluster = %shared.cluster.name,
+        cluster = %cluster.name,
         id = %entry.id(),
         rule = %rule.name,
         action = action.as_str(),
         by = likeness.by.as_str(),
         hash = format_args!("{:016x}", likeness.hash),
-        until = %shared.cluster.times_of(&entry).until,
+        until = %cluster.times_of(&entry).until,
+        untold,
         "statements like it are in quarantine"
     );
     Some(())
@@ -387,17 +395,17 @@ pub(super) struct Told<'t> {
 pub(super) fn tell(shared: &Shared, session: &Session, peer: &Peer, told: &Told<'_>) {
     let &Told { rule, digest, excess, elapsed, action } = told;
     shared.telemetry.runaway(&rule.name, action);
-    tracing::warn!(
-        cluster = %shared.cluster.name,
-        rule = %rule.name,
-        app = %Printable(session.app()),
-        user = %Printable(session.user()),
-        client = %peer,
-        connection = session.connection_id(),
-        digest = digest.map(|digest| tracing::field::display(format!("{digest:016x}"))),
-        limit = excess.as_str(),
-        elapsed_ms = elapsed.as_millis(),
+    let of = RanAway {
+        cluster: &shared.cluster.name,
+        rule: &rule.name,
+        app: session.app(),
+        user: session.user(),
+        client: *peer,
+        connection: session.connection_id(),
+        digest,
+        limit: excess.as_str(),
+        elapsed,
         action,
-        "a statement runs away"
-    );
+    };
+    shared.telemetry.statement_log.ran_away(shared.cluster.now(), &of);
 }

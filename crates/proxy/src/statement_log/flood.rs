@@ -34,6 +34,8 @@ const LINES_PER_SECOND_MAX: u32 = 100;
 pub(super) enum Kind {
     Refused,
     Waited,
+    /// It has run away.
+    RanAway,
 }
 
 /// Where a statement counts.
@@ -72,7 +74,7 @@ pub(super) struct Sum {
     pub(super) untold: u64,
     /// How many for each reason, without those of which there is none.
     pub(super) by_reason: Vec<(Reason, u64)>,
-    /// The longest wait among them.
+    /// The longest wait among them; of those that ran away, the longest time at the server.
     pub(super) longest: Duration,
     /// The trace of the longest wait of those that have one.
     pub(super) trace: Option<TraceId>,
@@ -241,6 +243,7 @@ fn write_key(key: &mut Vec<u8>, whose: Whose<'_>) {
     key.push(match kind {
         Kind::Refused => 0,
         Kind::Waited => 1,
+        Kind::RanAway => 2,
     });
     let guard = guard.unwrap_or_default();
     for part in [cluster.as_bytes(), rule.as_bytes(), guard.as_bytes(), app] {
