@@ -133,7 +133,8 @@ impl Connection {
                         birth,
                         worked,
                     });
-                    let uploaded = upload(bytes, backend, timing.backend, under_way).await;
+                    let so_far = (timing.backend, &shared.cluster.standstills);
+                    let uploaded = upload(bytes, backend, so_far, under_way).await;
                     timing.backend = uploaded.map_err(|_| Ended::ByBackend)?;
                 } else {
                     backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;

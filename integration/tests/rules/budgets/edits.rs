@@ -177,6 +177,41 @@ impl Lab {
         answer.response.accepted().unwrap();
         answer.conn.query(text).await.unwrap().accepted().unwrap();
         assert!(self.sluice.log().unwrap().contains("this process did not run"));
+        self.stands_still_in_an_upload().await;
+    }
+
+    /// What the server takes of a file was counted by the clock: what it had of it already when Sluice
+    /// stopped kept it busy for no longer.
+    async fn stands_still_in_an_upload(&self) {
+        self.save("\n  - { name: place, match: { app: edited }, max_concurrency: 1 }").await;
+        let mut conn = session(self.sluice.listen_addr(), "edited").await;
+        // Some times what lies between client and server.
+        conn.queue_infile([&b"x".repeat(1_000_000)[..], b"\n"].concat().repeat(30));
+        let began = Instant::now();
+        let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE test.places (@a) SET n = SLEEP(0.04)";
+        let under_way = Pending::query(conn, load);
+        let labels = [("budget", "place")];
+        wait_for_sum(&self.sluice, "sluice_budget_in_use", &labels, 1.0).await.unwrap();
+        sleep(Duration::from_millis(200)).await;
+        self.sluice.signal("STOP").unwrap();
+        sleep(Duration::from_millis(2_500)).await;
+        self.sluice.signal("CONT").unwrap();
+        let limit = Duration::from_secs(60);
+        under_way.answered(limit).await.unwrap().response.accepted().unwrap();
+        let took = began.elapsed().as_secs_f64();
+        let counted = loop {
+            let path = "/api/v1/insights?by=digest&limit=1000";
+            let body = self.sluice.http_get(path).await.unwrap().body;
+            let insights: serde_json::Value = serde_json::from_str(&body).unwrap();
+            let mut digests = insights.get("rows").unwrap().as_array().unwrap().iter();
+            if let Some(row) = digests.find(|row| row["app"] == "edited" && row["class"] == "load")
+            {
+                break row["time_max_s"].as_f64().unwrap();
+            }
+            assert!(began.elapsed() < limit, "it is not counted");
+            sleep(Duration::from_millis(100)).await;
+        };
+        assert!(counted < took - 2.0, "{counted} s of {took}");
     }
 
     /// What is at the server when a budget comes has its places, as far as anybody can say that it is

@@ -13,17 +13,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::running_away::UnderWay;
+use crate::standstill::Standstills;
 use crate::stream::Stream;
 
 /// Writes a part of a file to the server, which has worked for so long on its statement; for how long
-/// it has now.
+/// it has now. What it did while this process did not run nobody has seen.
 ///
 /// # Cancellation
 /// A part of the bytes may have been written.
 pub(super) async fn upload(
     bytes: &[u8],
     backend: &mut Stream,
-    worked: Duration,
+    (worked, standstills): (Duration, &Standstills),
     under_way: Option<UnderWay<'_>>,
 ) -> io::Result<Duration> {
     let mut write = pin!(backend.write(bytes));
@@ -32,8 +33,9 @@ pub(super) async fn upload(
         Poll::Ready(written) => written.map(|()| worked),
         Poll::Pending => {
             let since = Instant::now();
-            Box::pin(until_taken(write, (since, worked), under_way)).await?;
-            Ok(worked.saturating_add(since.elapsed()))
+            let worked = || worked.saturating_add(standstills.waited(since));
+            Box::pin(until_taken(write, worked, under_way)).await?;
+            Ok(worked())
         }
     }
 }
@@ -41,12 +43,12 @@ pub(super) async fn upload(
 /// Waits for the server, while its statement may work for too long.
 async fn until_taken(
     mut write: Pin<&mut impl Future<Output = io::Result<()>>>,
-    (since, worked): (Instant, Duration),
+    worked: impl Fn() -> Duration,
     mut under_way: Option<UnderWay<'_>>,
 ) -> io::Result<()> {
     let Some(under_way) = &mut under_way else { return write.await };
     let mut edits = under_way.edits().await;
-    let mut due = due_of(under_way, (since, worked));
+    let mut due = due_of(under_way, worked());
     loop {
         let over = async {
             match due {
@@ -59,23 +61,22 @@ async fn until_taken(
             written = &mut write => return written,
             () = over => {
                 let limit = under_way.upload_limit().unwrap_or(Duration::MAX);
-                let worked = worked.saturating_add(since.elapsed());
-                under_way.work_on_file(limit, worked).await;
-                due = under_way.due();
+                under_way.work_on_file(limit, worked()).await;
+                due = due_of(under_way, worked());
             }
             Ok(()) = edits.changed() => {
                 under_way.follow_edit().await;
-                due = due_of(under_way, (since, worked));
+                due = due_of(under_way, worked());
             }
         }
     }
 }
 
-/// When something is to be done with a statement whose file the server has worked on for so long
-/// before it was waited for since then.
-fn due_of(under_way: &UnderWay<'_>, (since, worked): (Instant, Duration)) -> Option<Instant> {
+/// When something is to be done with a statement whose file the server has worked on for so long by
+/// now.
+fn due_of(under_way: &UnderWay<'_>, worked: Duration) -> Option<Instant> {
     if under_way.has_run_away() {
         return under_way.due();
     }
-    since.checked_add(under_way.upload_limit()?.saturating_sub(worked))
+    Instant::now().checked_add(under_way.upload_limit()?.saturating_sub(worked))
 }
