@@ -140,6 +140,13 @@ impl Allowance {
         self.rows_most = rows_sent;
     }
 
+    /// The server asks for a file: the clock stands until all of that is there, unless it has run out.
+    pub(crate) fn await_file(&mut self) {
+        if self.excess.is_none() {
+            (self.began, self.due) = (None, None);
+        }
+    }
+
     /// The server has worked for so long on a file of which the end has not come. Whether that is too
     /// long: told once, and the clock has begun with it.
     pub(crate) fn overworks(&mut self, limit: Duration, worked: Duration, now: Instant) -> bool {

@@ -142,6 +142,9 @@ impl Connection {
                 client.consume(len);
             }
             Move::Forward { from: Side::Backend, len } => {
+                if session.awaits_file() {
+                    allowance.await_file();
+                }
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
                 let under_way =
                     UnderWay { shared, policy, session, allowance, peer, backend, birth, worked };

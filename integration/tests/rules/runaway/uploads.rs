@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use integration::raw::{COM_QUERY, Shape, framed};
 use integration::scenario::{connect_as, wait_for_sum};
 
 use super::{ALONE, MARIADB, MYSQL, started};
@@ -10,7 +11,8 @@ const RULES: &str = "- { name: loads, match: { app: loads }, gate: none, permane
 pub(crate) const LOAD: &str =
     "LOAD DATA LOCAL INFILE 'f' INTO TABLE ran_to (@a) SET n = SLEEP(0.001)";
 
-/// Nothing was looked at until the file was through.
+/// Nothing was looked at until the file was through. And the time for which the server had waited for the
+/// client counted: whoever took longer than that over its file was killed.
 #[tokio::test]
 async fn an_upload_that_keeps_the_server_busy_runs_away_before_its_end() {
     let _alone = ALONE.lock().await;
@@ -29,5 +31,11 @@ async fn an_upload_that_keeps_the_server_busy_runs_away_before_its_end() {
         let counted = [("rule", "loads"), ("action", "kill")];
         wait_for_sum(&sluice, "sluice_runaway_total", &counted, 1.0).await.unwrap();
         conn.query("SELECT 1").await.unwrap().accepted().unwrap();
+        let load = [&[COM_QUERY], LOAD.as_bytes()].concat();
+        conn.send_command(&load).await.unwrap();
+        assert_eq!(conn.read_packet().await.unwrap().first(), Some(0xfb));
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        conn.send_bytes(&[framed(2, &b"x\n".repeat(100)), framed(3, b"")].concat()).await.unwrap();
+        conn.read_response(Shape::Query).await.unwrap().accepted().unwrap();
     }
 }
