@@ -205,12 +205,14 @@ impl Machine {
     /// definitions that byte.
     pub(super) fn wanted_len(&self, first_byte: u8) -> usize {
         let decoded = match self.state {
-            State::First | State::OnePacket | State::Prepare | State::Auth | State::WatchedRows => {
-                true
-            }
+            State::First
+            | State::DefinitionsEof
+            | State::OnePacket
+            | State::Prepare
+            | State::Auth
+            | State::WatchedRows => true,
             State::Definitions { .. } => first_byte >= EOF_HEADER || self.value.is_on(),
-            State::DefinitionsEof
-            | State::Rows
+            State::Rows
             | State::PrepareDefinitions { .. }
             | State::FieldList
             | State::Statistics
@@ -317,21 +319,8 @@ impl Machine {
     /// Whether the server may ask for a local file here. A text may; a session without
     /// CLIENT_LOCAL_FILES may not.
     fn can_ask_for_a_file(&self) -> bool {
-        let command_can = match self.expect {
-            Expect::ResultSets | Expect::Execution(_) => true,
-            Expect::Nothing
-            | Expect::OnePacket
-            | Expect::ProcessInfo
-            | Expect::Prepare
-            | Expect::FieldList
-            | Expect::Statistics
-            | Expect::Fetch
-            | Expect::Eof
-            | Expect::BinlogStream
-            | Expect::Opaque
-            | Expect::Auth => false,
-        };
-        command_can && self.caps.has(CLIENT_LOCAL_FILES)
+        let runs = matches!(self.expect, Expect::ResultSets | Expect::Execution(_));
+        runs && self.caps.has(CLIENT_LOCAL_FILES)
     }
 
     fn after_definitions(&mut self, left: u64) {
@@ -347,8 +336,13 @@ impl Machine {
     }
 
     fn on_definitions_eof(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
-        if packet.first_byte() != EOF_HEADER {
-            return Err(unexpected(packet));
+        let executed = matches!(self.expect, Expect::Execution(_));
+        match packet.first_byte() {
+            EOF_HEADER => {}
+            // All that MySQL says to an execution without a cursor behind one that had one. With
+            // DEPRECATE_EOF it cannot be told from a row, and clients wait for more as this does.
+            OK_HEADER if executed => return self.on_terminator(packet),
+            _ => return Err(unexpected(packet)),
         }
         let status = StatusFlags(EofPacket::parse(packet.start)?.status);
         // A procedure's result sets can show the cursor of the procedure itself; they have rows all
@@ -358,7 +352,6 @@ impl Machine {
             self.value.other_result();
             return Ok(self.next_result(status));
         }
-        let executed = matches!(self.expect, Expect::Execution(_));
         self.out_params = executed && status.has(SERVER_PS_OUT_PARAMS) && status.more_results();
         self.state = self.rows();
         Ok(Next::More)

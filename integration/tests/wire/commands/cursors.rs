@@ -46,6 +46,22 @@ async fn executions_with_any_flags_end_as_directly() {
 }
 
 #[tokio::test]
+async fn a_session_goes_on_behind_an_execution_without_the_cursor_of_before() {
+    for servers in both().await {
+        same_in_the_clear(servers, async |conn| {
+            let mut packets = Vec::new();
+            // What MySQL answers second has neither rows nor an EOF.
+            let id = conn.prepare("SELECT 'row'").await.unwrap().id;
+            for flags in [CURSOR_TYPE_READ_ONLY, NO_CURSOR, FOR_UPDATE_AND_SCROLLABLE, NO_CURSOR] {
+                packets.extend(answered(conn, &execute_payload(id, flags)).await);
+            }
+            packets
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn rows_that_a_statement_writes_itself_follow_the_flag_of_a_functions_cursor() {
     let [servers, _] = both().await;
     assert_eq!(servers.primary.flavour(), Flavour::MySql);
@@ -155,8 +171,7 @@ fn ends_with_eof(user: &str) -> Login {
 async fn executed(conn: &mut RawConn, sql: &str, flags: u8) -> Vec<Packet> {
     let prepared = conn.prepare(sql).await.unwrap();
     let id = prepared.id.to_le_bytes();
-    let execute = [&[COM_STMT_EXECUTE][..], &id, &[flags], &1_u32.to_le_bytes()].concat();
-    let mut packets = answered(conn, &execute).await;
+    let mut packets = answered(conn, &execute_payload(prepared.id, flags)).await;
     if flags == CURSOR_TYPE_READ_ONLY && prepared.columns > 0 {
         let fetch = [&[COM_STMT_FETCH][..], &id, &100_u32.to_le_bytes()].concat();
         packets.extend(answered(conn, &fetch).await);
@@ -166,6 +181,11 @@ async fn executed(conn: &mut RawConn, sql: &str, flags: u8) -> Vec<Packet> {
         packet.payload.retain(|byte| !byte.is_ascii_digit());
     }
     packets
+}
+
+/// An execution of a statement without parameters.
+fn execute_payload(id: u32, flags: u8) -> Vec<u8> {
+    [&[COM_STMT_EXECUTE][..], &id.to_le_bytes(), &[flags], &1_u32.to_le_bytes()].concat()
 }
 
 /// The head of ER_STMT_HAS_NO_OPEN_CURSOR, 1421.

@@ -45,6 +45,20 @@ fn a_statement_for_which_no_cursor_was_opened_sends_its_rows() {
 }
 
 #[test]
+fn an_ok_in_the_place_of_the_eof_behind_definitions_ends_an_execution() {
+    let caps = Capabilities::default();
+    let columns = [&b"\x01"[..], b"\x03def"];
+    let script = columns.iter().fold(Script::new(caps), |script, packet| script.packet(packet));
+    let script = script.ok(0, AUTOCOMMIT);
+    for expect in [Expect::Execution(Cursor::NotAsked), Expect::Execution(Cursor::Asked)] {
+        check(expect, &script, end(AUTOCOMMIT));
+    }
+    let mut tracker = ResponseTracker::new(caps);
+    tracker.begin(Expect::ResultSets);
+    assert!(tracker.feed(&script.bytes()).is_err(), "of a text it is no answer");
+}
+
+#[test]
 fn a_procedure_whose_cursor_is_open_sends_its_rows_also_when_a_cursor_was_asked_for() {
     for (caps, metadata) in every_dialect() {
         let status = CURSOR | MORE;
