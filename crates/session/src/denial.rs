@@ -5,6 +5,8 @@ use crate::answer::Answer;
 /// Why Sluice refuses a login. The server's own refusals are relayed and not among these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
+    /// What the client answered the greeting with is no login.
+    BadHandshake,
     /// The client came without TLS, and `client_tls` requires it.
     TlsRequired,
     /// `backend_tls` wants TLS, and the server offers none.
@@ -32,6 +34,7 @@ impl Denial {
     /// For logs.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::BadHandshake => "bad_handshake",
             Self::TlsRequired => "tls_required",
             Self::ServerWithoutTls => "server_without_tls",
             Self::ServerTlsFailed => "server_tls_failed",
@@ -59,7 +62,8 @@ impl Denial {
             Self::PasswordUnreadable | Self::UserUnreadable => (ER_ACCESS_DENIED_ERROR, b"28000"),
             Self::Uncompressed => (ER_WRONG_COMPRESSION_ALGORITHM_CLIENT, b"HY000"),
             Self::CompressionLevel => (ER_WRONG_COMPRESSION_LEVEL_CLIENT, b"HY000"),
-            Self::ServerWithoutTls
+            Self::BadHandshake
+            | Self::ServerWithoutTls
             | Self::ServerTlsFailed
             | Self::PasswordExposed
             | Self::ServerKeyUnusable
@@ -69,6 +73,7 @@ impl Denial {
 
     fn message(self) -> &'static str {
         match self {
+            Self::BadHandshake => "Bad handshake [sluice]",
             Self::TlsRequired => {
                 "Connections using insecure transport are prohibited [sluice client_tls=required]"
             }

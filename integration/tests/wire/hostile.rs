@@ -62,6 +62,25 @@ async fn bytes_before_the_login_that_no_client_sends_harm_nobody() {
 }
 
 #[tokio::test]
+async fn who_answers_the_greeting_with_no_login_is_told_as_directly() {
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
+        for payload in [&[][..], &[0, 2, 0, 0, 0, 0, 0, 1, 45, 0]] {
+            let mut told = Vec::new();
+            for addr in [servers.primary.addr(), sluice.listen_addr()] {
+                let mut conn = RawConn::connect(addr).await.unwrap();
+                conn.read_packet().await.unwrap();
+                conn.send_bytes(&framed(1, payload)).await.unwrap();
+                let answer = conn.read_packet().await.unwrap();
+                let errno = answer.err().map(|(errno, _)| errno);
+                told.push((answer.seq, errno, answer.payload.get(..22).map(<[u8]>::to_vec)));
+            }
+            assert_eq!(told[1], told[0], "{payload:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn bytes_after_the_login_that_no_client_sends_harm_nobody_on_mysql() {
     besiege_after_login(MYSQL.get().await.unwrap()).await;
 }

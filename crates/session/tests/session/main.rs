@@ -23,7 +23,7 @@ mod shared;
 mod streams;
 mod traced;
 
-use session::{CloseReason, Reads};
+use session::{CloseReason, Denial, Reads};
 use sql::Class;
 
 use driver::*;
@@ -66,7 +66,8 @@ fn a_tls_request_that_was_not_offered_ends_the_connection() {
     request.extend([0; 28]);
     driver.client.extend(frame(1, &request));
     let stop = driver.run();
-    assert!(matches!(stop, Stop::Close(CloseReason::ClientProtocol)), "{stop:?}");
+    let denied = CloseReason::LoginDenied(Denial::BadHandshake);
+    assert!(matches!(stop, Stop::Close(reason) if reason == denied), "{stop:?}");
     assert!(driver.to_backend.is_empty());
 }
 

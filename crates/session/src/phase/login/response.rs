@@ -41,7 +41,7 @@ pub(super) fn next(hello: Hello, desk: &mut Desk<'_>, input: &Input<'_>) -> Next
     }
     let (len, payload) = match login_frame(input.client) {
         Some(Ok(frame)) => frame,
-        Some(Err(TooLong)) => return Next::Close(CloseReason::ClientProtocol),
+        Some(Err(TooLong)) => return bad_handshake("the packet is too long", desk, input),
         None => return stay(Stage::Response(hello), Action::Read(Reads::Either)),
     };
     let in_tls = desk.negotiated.legs.client == Leg::Tls;
@@ -53,8 +53,10 @@ pub(super) fn next(hello: Hello, desk: &mut Desk<'_>, input: &Input<'_>) -> Next
             return stay(Stage::ClientTls(hello), start);
         }
         Ok(ClientHello::Response(response)) => response,
-        // TLS twice, or where it was not offered.
-        Ok(ClientHello::SslRequest(_)) | Err(_) => return Next::Close(CloseReason::ClientProtocol),
+        Ok(ClientHello::SslRequest(_)) => {
+            return bad_handshake("TLS twice, or where it was not offered", desk, input);
+        }
+        Err(why) => return bad_handshake(&why.to_string(), desk, input),
     };
     if response.capabilities.has(CLIENT_SSL) && offers_tls && !in_tls {
         // It says that TLS begins here, and then says who it is for everybody to hear.
@@ -236,6 +238,12 @@ pub(super) fn respond_again(
     let nonce = negotiated.nonce.clone();
     let exchange = Exchange::new(plugin, nonce, (sequence, sequence), kept).about(applicant);
     stay(Stage::Exchange(Box::new(exchange)), sent.into())
+}
+
+/// As servers do, tells who answers a greeting with something else than a login.
+fn bad_handshake(why: &str, desk: &mut Desk<'_>, input: &Input<'_>) -> Next {
+    let after = after_response(desk.negotiated.legs, input.client);
+    deny(Denial::BadHandshake, why, after, desk.out)
 }
 
 /// Makes the response in the outbox say `agreed`. It has been read, so it can be written.
