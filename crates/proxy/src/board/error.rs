@@ -55,8 +55,10 @@ const ER_SERVER_SHUTDOWN: u16 = 1053;
 const ER_NORMAL_SHUTDOWN: u16 = 1079;
 /// Errors of clients: servers do not send them, proxies in front of one that is gone do.
 const CLIENT_ERRORS: RangeInclusive<u16> = 2000..=2999;
-/// `ER_ACCESS_DENIED_ERROR`
+/// `ER_ACCESS_DENIED_ERROR`, and where the account takes no password: who comes with one is none
+/// of its own, or is taken for the anonymous one.
 const ER_ACCESS_DENIED: u16 = 1045;
+const ER_ACCESS_DENIED_NO_PASSWORD: u16 = 1698;
 /// `ER_ACCOUNT_HAS_BEEN_LOCKED`, and MariaDB's.
 const ER_ACCOUNT_LOCKED: u16 = 3118;
 const ER_ACCOUNT_LOCKED_MARIADB: u16 = 4151;
@@ -79,7 +81,10 @@ impl ProbeError {
     /// What to do about a server that lets nobody in, or not this account, if it is that.
     pub(crate) fn login_advice(&self) -> Option<&'static str> {
         match self.code()? {
-            ER_ACCESS_DENIED => Some("check probe.user and its password on this server"),
+            _ if self.is_access_denied() => Some(
+                "check probe.user and its password on this server, and whether it has an \
+                 anonymous account (''@'localhost'), which is taken before one of '%'",
+            ),
             ER_ACCOUNT_LOCKED | ER_ACCOUNT_LOCKED_MARIADB => {
                 Some("ALTER USER … ACCOUNT UNLOCK, for probe.user on this server")
             }
@@ -102,6 +107,11 @@ impl ProbeError {
             ),
             _ => None,
         }
+    }
+
+    /// Whether the server knows no such account with this password.
+    pub(crate) fn is_access_denied(&self) -> bool {
+        matches!(self.code(), Some(ER_ACCESS_DENIED | ER_ACCESS_DENIED_NO_PASSWORD))
     }
 
     /// Whether the server may be there, and well: it has answered that it will not, or was not

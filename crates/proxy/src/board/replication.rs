@@ -473,6 +473,7 @@ mod tests {
             unwritten: None,
         };
         assert!(reading(1045).advice().contains("password"));
+        assert!(reading(1698).advice().contains("anonymous"), "MariaDB's, where it takes none");
         assert!(reading(3118).advice().contains("UNLOCK"));
         assert!(reading(1227).advice().contains("GRANT REPLICATION CLIENT"));
         assert!(reading(1040).advice().contains("max_connections"));

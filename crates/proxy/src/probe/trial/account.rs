@@ -15,8 +15,6 @@ use crate::link::{Link, unreached};
 use crate::probe::answer::{is_on, text};
 use crate::probe::facts::server_of;
 
-/// `ER_ACCESS_DENIED_ERROR`
-const ER_ACCESS_DENIED: u16 = 1045;
 /// `ER_HOST_NOT_PRIVILEGED`
 const ER_HOST_NOT_PRIVILEGED: u16 = 1130;
 
@@ -88,11 +86,14 @@ fn titled(version: &str) -> String {
 /// Why there was no login or no answer, with what can be done about it.
 pub(super) fn login_failure(error: &ProbeError, probe: &Probe) -> String {
     let user = &probe.user;
-    match error.code() {
-        Some(ER_ACCESS_DENIED) => format!(
+    if error.is_access_denied() {
+        return format!(
             "{error}: is there an account `{user}` for this address, and is `probe`'s password \
-             its password?"
-        ),
+             its password? A server with anonymous accounts takes ''@'localhost' for whoever comes \
+             from there, before `{user}`@'%': DROP USER ''@'localhost'"
+        );
+    }
+    match error.code() {
         Some(ER_HOST_NOT_PRIVILEGED) => {
             format!("{error}: no account may come from this machine's address")
         }
