@@ -210,6 +210,11 @@ pub enum SpanKind {
     Starved,
 }
 
+/// Whether a server's state is one in which nothing is wrong.
+pub(crate) fn is_usual(state: &str) -> bool {
+    matches!(state, "counted" | "answers" | "not_probed" | "unknown" | "ignored_slowest")
+}
+
 impl SpanKind {
     /// Every one.
     pub const ALL: [Self; 5] =

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 
 pub use self::times::{Times, span};
 use crate::answer::{Answer, Checks, Held, State};
+use crate::record::is_usual;
 use crate::record::{At, Event};
 
 /// Sentences about intervals: more is for the table.
@@ -251,13 +252,7 @@ fn is_news(state: &State) -> bool {
     match &*state.kind {
         "signal" => is_long || state.state == "closed",
         "starved" => true,
-        _ => {
-            is_long
-                && !matches!(
-                    &*state.state,
-                    "counted" | "answers" | "not_probed" | "unknown" | "ignored_slowest"
-                )
-        }
+        _ => is_long && !is_usual(&state.state),
     }
 }
 

@@ -11,7 +11,7 @@ use proxy::telemetry::{Tallied, TallyKey};
 use super::millis;
 use super::minutes::refused_by;
 use crate::look::{CauseLook, RuleLook, ServerLook, SignalLook, StarvedLook, WaitingLook};
-use crate::record::{At, Span, SpanFacts, SpanKind};
+use crate::record::{At, Span, SpanFacts, SpanKind, is_usual};
 
 /// Intervals that have ended and are kept in memory.
 pub const SPANS_MAX: usize = 4_000;
@@ -150,7 +150,12 @@ impl Intervals {
         let kind = if server.is_primary { SpanKind::Primary } else { SpanKind::Replica };
         let key: SpanKey = (cluster.clone(), kind, server.server.clone(), "".into());
         if let Some(open) = self.see_state(key.clone(), now, &server.state, server.lasts) {
-            open.span.facts.text = server.trouble.clone().unwrap_or_default();
+            // The look before the state ends may find its cause gone already: what was told stays.
+            match &server.trouble {
+                Some(trouble) => open.span.facts.text.clone_from(trouble),
+                None if is_usual(&server.state) => open.span.facts.text.clear(),
+                None => {}
+            }
         }
         key
     }

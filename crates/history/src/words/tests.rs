@@ -54,6 +54,8 @@ struct Scene {
     checks: Vec<(CheckKey, u64)>,
     starved: Vec<StarvedLook>,
     stopped: bool,
+    /// Why the replica is stopped, where that is known.
+    trouble: Option<&'static str>,
 }
 
 fn utc(text: &str) -> At {
@@ -131,7 +133,7 @@ impl World {
                     is_primary: false,
                     state: if scene.stopped { "applier_stopped" } else { "counted" }.to_owned(),
                     lasts: None,
-                    trouble: None,
+                    trouble: scene.trouble.map(str::to_owned),
                 }],
                 starved: scene.starved.clone(),
                 rules: self.rules.take(),
@@ -374,6 +376,9 @@ fn rules_servers_and_the_starved_are_told_with_who_did_it() {
     let both = vec![rule("runtime:etl", Some("ann")), rule("nightly-etl", None)];
     world.rules = Some(both);
     world.step(&Scene { happened: vec![made], ..Scene::default() });
+    let trouble = Some("somebody stopped it");
+    world.until("2026-11-22T07:02:59Z", |_| Scene { stopped: true, trouble, ..Scene::default() });
+    // The cause is over before the state is.
     world.until("2026-11-22T07:03:00Z", |_| Scene { stopped: true, ..Scene::default() });
     let lifted = Happened::Rule {
         cluster: "main".into(),
@@ -402,7 +407,7 @@ fn rules_servers_and_the_starved_are_told_with_who_did_it() {
     world.quiet_until("2026-11-22T07:06:00Z");
     let said = world.says(None, "2026-11-22T07:00:00Z", "2026-11-22T07:06:00Z", "UTC");
     for sentence in [
-        "replica db3 was applier stopped 07:01:00–07:03:00",
+        "replica db3 was applier stopped 07:01:00–07:03:00: somebody stopped it",
         "etl was starved under rule nightly-etl 07:03:20–07:05:00: admitted meanwhile: ddl: 9",
         "at 07:01:00 rule runtime:etl was made by ann: hold (mornings)",
         "at 07:03:00 /etc/sluice.yaml was applied: rule nightly-etl changed",
