@@ -33,6 +33,7 @@ use self::stopped::StoppedOnce;
 use self::tables::TableNames;
 use crate::link::OwnLinks;
 use crate::probe::{BypassMemory, GtidSet};
+use crate::standstill::Standstills;
 
 pub use self::blocked::{BlockingLock, CommitWait, HeartbeatBlocked, LockHolder};
 pub use self::bypass::{BypassReading, BypassUser};
@@ -53,6 +54,8 @@ pub struct ProbeBoard {
     /// Who has reached the primary.
     contacts: Contacts,
     listed: Listed,
+    /// When this process did not run.
+    pub(crate) standstills: Standstills,
     /// It was looked what a process before this one had found out.
     remembered: AtomicBool,
     /// The probes' own connections to the primary.
@@ -156,6 +159,7 @@ impl Default for ProbeBoard {
             seen: Mutex::default(),
             contacts: Contacts::default(),
             listed: Listed::default(),
+            standstills: Standstills::default(),
             remembered: AtomicBool::new(false),
             own_links: Arc::default(),
             sightings: Arc::default(),
@@ -243,8 +247,10 @@ impl ProbeBoard {
             return PrimaryState::NotProbed;
         };
         let age = answered_at.map(|at| now.saturating_since(at));
+        let is_fresh =
+            answered_at.is_some_and(|at| self.standstills.waited(at, now) <= stale_after);
         match (age, error) {
-            (Some(age), _) if age <= stale_after => PrimaryState::Answers(age),
+            (Some(age), _) if is_fresh => PrimaryState::Answers(age),
             (Some(_) | None, Some(error)) => PrimaryState::Silent(error),
             (Some(_), None) => PrimaryState::Silent(ProbeError::TimedOut),
             (None, None) => PrimaryState::Unknown,

@@ -49,7 +49,6 @@ use crate::latency::LatencyBoard;
 use crate::left_behind::LeftBehind;
 use crate::registry::Registry;
 use crate::rule_table::RuleKeeper;
-use crate::standstill::Standstills;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
@@ -101,8 +100,6 @@ pub struct Cluster {
     pub(crate) explainer: Arc<Explainer>,
     /// What its connections compress with.
     pub(crate) codecs: Arc<Codecs>,
-    /// When nothing of it ran.
-    pub(crate) standstills: Standstills,
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     rule_time: RuleTime,
@@ -191,7 +188,6 @@ impl Cluster {
             pauses: Arc::default(),
             explainer,
             codecs: Arc::default(),
-            standstills: Standstills::default(),
             own_key: OnceLock::new(),
             rule_time: RuleTime::new(&clock),
             clock,

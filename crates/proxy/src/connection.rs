@@ -418,7 +418,9 @@ impl Connection {
         };
         self.note_rest();
         if let Some(since) = since {
-            let waited = self.shared.cluster.standstills.waited(since);
+            let cluster = &self.shared.cluster;
+            let since = cluster.clock().at(since);
+            let waited = cluster.probes.standstills.waited(since, cluster.now());
             self.timing.backend = self.timing.backend.saturating_add(waited);
         }
         match told {

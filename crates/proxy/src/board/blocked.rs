@@ -9,6 +9,7 @@ use admission::MonoTime;
 
 use super::{Observations, PrimaryContact, ProbeBoard, ProbeError};
 use crate::printable::Printable;
+use crate::standstill::Standstills;
 
 /// What the heartbeat waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +169,11 @@ const SILENT_FROM: Duration = Duration::from_millis(1_500);
 
 impl Observations {
     /// Why no heartbeat is written, in words. None: they are, or nobody has tried.
-    pub(super) fn heartbeat_unwritten(&self, now: MonoTime) -> Option<String> {
+    pub(super) fn heartbeat_unwritten(
+        &self,
+        now: MonoTime,
+        standstills: &Standstills,
+    ) -> Option<String> {
         if self.last_seq == 0 {
             return None;
         }
@@ -176,9 +181,13 @@ impl Observations {
             return Some(blocked.to_string());
         }
         let PrimaryContact { answered_at, error } = self.primary.as_ref()?;
-        let silent = answered_at.map(|at| now.saturating_since(at));
+        // Who does not run asks nobody, and hears no answer.
+        let silent = answered_at.map(|at| standstills.waited(at, now));
         if silent.is_some_and(|silent| silent < SILENT_FROM) {
-            return None;
+            let stood = standstills.lately(SILENT_FROM, now)?.as_secs_f64();
+            return Some(format!(
+                "no heartbeat was written while this process did not run, for {stood:.1} s"
+            ));
         }
         let not_answered =
             |silent: Duration| format!("the primary has not answered for {} s", silent.as_secs());
@@ -197,7 +206,7 @@ impl Observations {
 impl ProbeBoard {
     /// Why no heartbeat is written, in words.
     pub(crate) fn heartbeat_unwritten(&self, now: MonoTime) -> Option<String> {
-        self.seen.lock().heartbeat_unwritten(now)
+        self.seen.lock().heartbeat_unwritten(now, &self.standstills)
     }
 
     /// What the heartbeat waits for, and since when that has been seen.

@@ -37,7 +37,7 @@ impl ProbeBoard {
     /// The replicas and how far behind they are.
     pub fn replicas(&self, now: MonoTime) -> Vec<ReplicaReading> {
         let seen = self.seen.lock();
-        let unwritten = seen.heartbeat_unwritten(now);
+        let unwritten = seen.heartbeat_unwritten(now, &self.standstills);
         let replicas = seen.replicas.iter();
         replicas.filter_map(|(server, key)| seen.replica(now, (server, *key), &unwritten)).collect()
     }
@@ -45,7 +45,7 @@ impl ProbeBoard {
     /// Why a replica's lag does not shrink, or is not known; none where it only lags.
     pub(crate) fn hindrance_of(&self, server: &str, now: MonoTime) -> Option<Hindrance> {
         let seen = self.seen.lock();
-        let unwritten = seen.heartbeat_unwritten(now);
+        let unwritten = seen.heartbeat_unwritten(now, &self.standstills);
         let (server, key) = seen.replicas.get_key_value(server)?;
         seen.replica(now, (server, *key), &unwritten)?.hindrance()
     }

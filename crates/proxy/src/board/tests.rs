@@ -325,6 +325,35 @@ fn replicas_without_data_say_that_the_primary_is_silent() {
     assert_eq!(told(65), None);
 }
 
+/// Behind a SIGSTOP of Sluice the log said that the primary had not answered for as long.
+#[test]
+fn a_primary_is_not_silent_for_a_time_in_which_this_process_did_not_run() {
+    let board = ProbeBoard::default();
+    let limits = LagConfig { stale_after: Duration::from_secs(3), ..limits() };
+    let replicas = ["r".into()];
+    board.configure((&replicas, &ReplicaBook::default()), &limits, PrimaryProbing::Probed, at(0));
+    let seq = board.next_seq();
+    board.heartbeat_committed(seq, at(9));
+    board.primary_said(Ok(()), at(9));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(9), key, Some(seq)));
+    assert_eq!(board.standstills.look(at(9)), None);
+    let why = |now: u64| board.lag_hindrance(at(now)).map(|told| told.why);
+    let paused = "no heartbeat was written while this process did not run, for 10.9 s".to_owned();
+    assert_eq!(why(20), Some(paused.clone()), "it is not looked at yet");
+    assert!(matches!(board.primary(at(20), LATELY), PrimaryState::Answers(_)));
+    assert!(board.standstills.look(at(20)).is_some());
+    for tenth in 1..=30 {
+        let then = at(20).saturating_add(Duration::from_millis(tenth * 100));
+        assert_eq!(board.standstills.look(then), None);
+    }
+    assert_eq!(why(21), Some(paused.clone()), "not heard yet");
+    board.primary_said(Ok(()), at(21));
+    assert_eq!(why(21), Some(paused), "the first heartbeat is on its way");
+    assert_eq!(why(22), None);
+    let silent = "no heartbeat is written: the primary has not answered for 2 s";
+    assert_eq!(why(23).as_deref(), Some(silent));
+}
+
 /// It had never caught up under its other name, and the gate opened.
 #[test]
 fn a_lagging_replica_that_an_edit_renames_or_takes_out_for_a_while_still_counts() {

@@ -133,7 +133,7 @@ impl Connection {
                         birth,
                         worked,
                     });
-                    let so_far = (timing.backend, &shared.cluster.standstills);
+                    let so_far = (timing.backend, &*shared.cluster);
                     let uploaded = upload(bytes, backend, so_far, under_way).await;
                     timing.backend = uploaded.map_err(|_| Ended::ByBackend)?;
                 } else {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::running_away::UnderWay;
-use crate::standstill::Standstills;
+use crate::cluster::Cluster;
 use crate::stream::Stream;
 
 /// Writes a part of a file to the server, which has worked for so long on its statement; for how long
@@ -24,7 +24,7 @@ use crate::stream::Stream;
 pub(super) async fn upload(
     bytes: &[u8],
     backend: &mut Stream,
-    (worked, standstills): (Duration, &Standstills),
+    (worked, cluster): (Duration, &Cluster),
     under_way: Option<UnderWay<'_>>,
 ) -> io::Result<Duration> {
     let mut write = pin!(backend.write(bytes));
@@ -32,8 +32,9 @@ pub(super) async fn upload(
     match at_once {
         Poll::Ready(written) => written.map(|()| worked),
         Poll::Pending => {
-            let since = Instant::now();
-            let worked = || worked.saturating_add(standstills.waited(since));
+            let since = cluster.now();
+            let waited = || cluster.probes.standstills.waited(since, cluster.now());
+            let worked = || worked.saturating_add(waited());
             Box::pin(until_taken(write, worked, under_way)).await?;
             Ok(worked())
         }
