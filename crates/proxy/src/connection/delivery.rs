@@ -12,9 +12,8 @@ use std::time::Duration;
 use session::{Move, Side};
 use tokio::time::Instant;
 
-use self::uploading::upload;
 use super::errors::LAST_WORDS_TIMEOUT;
-use super::running_away::{UnderWay, upload_limit};
+use super::running_away::UnderWay;
 use super::{Connection, Ended};
 use crate::runaway::Excess;
 use crate::stream::Stream;
@@ -99,8 +98,13 @@ impl Connection {
     /// Moves bytes as the session said.
     pub(super) async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
         self.note_moved(moved);
-        if self.allowance.is_edited() && self.session.awaits_file() {
-            Box::pin(self.follow_edit()).await;
+        if self.session.awaits_file() {
+            if self.allowance.is_edited() {
+                Box::pin(self.follow_edit()).await;
+            }
+            if let Move::Forward { from: Side::Client, len } = moved {
+                return Box::pin(self.upload(len)).await;
+            }
         }
         let Self {
             session,
@@ -110,7 +114,6 @@ impl Connection {
             shared,
             policy,
             allowance,
-            upload_twin,
             peer,
             birth,
             timing,
@@ -120,25 +123,7 @@ impl Connection {
         match moved {
             Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
-                if session.awaits_file() {
-                    let is_limited = upload_limit(policy, session, allowance).is_some();
-                    let twin = is_limited.then(|| twin(upload_twin, backend)).flatten();
-                    let under_way = twin.map(|backend| UnderWay {
-                        shared,
-                        policy,
-                        session,
-                        allowance,
-                        peer,
-                        backend,
-                        birth,
-                        worked,
-                    });
-                    let so_far = (timing.backend, &*shared.cluster);
-                    let uploaded = upload(bytes, backend, so_far, under_way).await;
-                    timing.backend = uploaded.map_err(|_| Ended::ByBackend)?;
-                } else {
-                    backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
-                }
+                backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
                 client.consume(len);
             }
             Move::Forward { from: Side::Backend, len } => {
@@ -194,15 +179,6 @@ impl Connection {
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.backend.shutdown()).await);
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.client.shutdown()).await);
     }
-}
-
-/// The backend's socket once more: whoever kills looks at it while a write holds the other. Made for
-/// the first part of a file, and kept for the others.
-fn twin<'t>(kept: &'t mut Option<Box<Stream>>, backend: &Stream) -> Option<&'t Stream> {
-    if kept.is_none() {
-        *kept = backend.register_anew().ok().map(|socket| Box::new(Stream::new(socket)));
-    }
-    kept.as_deref()
 }
 
 /// What a failing backend may still have to say: an error packet, at most a few reads of it.

@@ -12,32 +12,50 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::running_away::UnderWay;
-use crate::cluster::Cluster;
+use super::super::running_away::{UnderWay, upload_limit};
+use super::super::{Connection, Ended};
 use crate::stream::Stream;
 
-/// Writes a part of a file to the server, which has worked for so long on its statement; for how long
-/// it has now. What it did while this process did not run nobody has seen.
-///
-/// # Cancellation
-/// A part of the bytes may have been written.
-pub(super) async fn upload(
-    bytes: &[u8],
-    backend: &mut Stream,
-    (worked, cluster): (Duration, &Cluster),
-    under_way: Option<UnderWay<'_>>,
-) -> io::Result<Duration> {
-    let mut write = pin!(backend.write(bytes));
-    let at_once = poll_fn(|cx| Poll::Ready(write.as_mut().poll(cx))).await;
-    match at_once {
-        Poll::Ready(written) => written.map(|()| worked),
-        Poll::Pending => {
-            let since = cluster.now();
-            let waited = || cluster.probes.standstills.waited(since, cluster.now());
-            let worked = || worked.saturating_add(waited());
-            Box::pin(until_taken(write, worked, under_way)).await?;
-            Ok(worked())
+impl Connection {
+    /// Writes a part of a file to the server, and notes for how long that works on it. What it did while
+    /// this process did not run nobody has seen.
+    ///
+    /// # Cancellation
+    /// A part of the bytes may have been written.
+    pub(super) async fn upload(&mut self, len: usize) -> Result<(), Ended> {
+        let Self { session, client, backend, shared, policy, allowance, .. } = self;
+        let Self { upload_twin, peer, birth, timing, .. } = self;
+        let worked = timing.backend;
+        let is_limited = upload_limit(policy, session, allowance).is_some();
+        let twin = is_limited.then(|| twin(upload_twin, backend)).flatten();
+        let cluster = &shared.cluster;
+        let under_way = twin.map(|backend| UnderWay {
+            shared,
+            policy,
+            session,
+            allowance,
+            peer,
+            backend,
+            birth,
+            worked,
+        });
+        {
+            let mut write = pin!(backend.write(client.bytes().get(..len).unwrap_or_default()));
+            let at_once = poll_fn(|cx| Poll::Ready(write.as_mut().poll(cx))).await;
+            let written = if let Poll::Ready(written) = at_once {
+                written
+            } else {
+                let since = cluster.now();
+                let waited = || cluster.probes.standstills.waited(since, cluster.now());
+                let worked = || worked.saturating_add(waited());
+                let written = until_taken(write, worked, under_way).await;
+                timing.backend = worked();
+                written
+            };
+            written.map_err(|_| Ended::ByBackend)?;
         }
+        client.consume(len);
+        Ok(())
     }
 }
 
@@ -80,4 +98,13 @@ fn due_of(under_way: &UnderWay<'_>, worked: Duration) -> Option<Instant> {
         return under_way.due();
     }
     Instant::now().checked_add(under_way.upload_limit()?.saturating_sub(worked))
+}
+
+/// The backend's socket once more: whoever kills looks at it while a write holds the other. Made for
+/// the first part of a file, and kept for the others.
+fn twin<'t>(kept: &'t mut Option<Box<Stream>>, backend: &Stream) -> Option<&'t Stream> {
+    if kept.is_none() {
+        *kept = backend.register_anew().ok().map(|socket| Box::new(Stream::new(socket)));
+    }
+    kept.as_deref()
 }
