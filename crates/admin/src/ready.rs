@@ -8,8 +8,9 @@
 
 use std::sync::atomic::Ordering;
 
+use admission::lag::ReplicaState;
 use policy::FixedKey;
-use proxy::board::{LATELY, PrimaryState, Reachability};
+use proxy::board::{LATELY, PrimaryState, Reachability, ReplicaReading};
 use proxy::cluster::Cluster;
 use proxy::telemetry::Reload;
 
@@ -86,12 +87,9 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
     }
     for cluster in state.clusters.iter() {
         let name = &cluster.name;
-        let replicas = cluster.probes.replicas(cluster.now()).into_iter();
-        let told = replicas
-            .filter(|it| it.is_stopped() || it.refuses() || it.is_held() || it.is_passed_by());
-        notes.extend(told.filter_map(|replica| {
-            Some(format!("cluster {name}: replica {}: {}", replica.server, replica.trouble()?))
-        }));
+        let replicas = cluster.probes.replicas(cluster.now());
+        notes
+            .extend(replicas.iter().filter_map(|it| Some(format!("cluster {name}: {}", ill(it)?))));
         let bypass = cluster.probes.bypass().unwrap_or_default();
         notes.extend(
             bypass
@@ -109,6 +107,19 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
         }));
     }
     notes
+}
+
+/// What is not well with a replica, besides what an open or shut gate tells.
+fn ill(replica: &ReplicaReading) -> Option<String> {
+    let server = &replica.server;
+    if replica.view.state == ReplicaState::Unreachable {
+        let why = replica.trouble().map(|why| format!(": {why}")).unwrap_or_default();
+        return Some(format!("replica {server} is unreachable, and its lag does not count{why}"));
+    }
+    let is_ill =
+        replica.is_stopped() || replica.refuses() || replica.is_held() || replica.is_passed_by();
+    let trouble = replica.trouble().filter(|_| is_ill)?;
+    Some(format!("replica {server}: {trouble}"))
 }
 
 /// Why a cluster has no primary that is known to be there; none if it has, or if nobody knows.

@@ -200,6 +200,8 @@ async fn a_frozen_replica_is_left_out_and_counts_again_when_it_is_back() {
     // The other one decides.
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     wait_for_log(&sluice, "no answer in time").await;
+    let ready = sluice.http_get("/readyz").await.unwrap().body;
+    assert!(ready.starts_with(&format!("ready\ncluster main: replica {frozen} is un")), "{ready}");
 
     servers.replicas.first_mut().unwrap().lag_stop().await.unwrap();
     wait_for_state(&sluice, &frozen, "counted").await;
