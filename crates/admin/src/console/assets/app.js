@@ -2,7 +2,7 @@
 
 import * as actions from "./actions.js";
 import { ClusterPage } from "./cluster.js";
-import { attribute, button, el, show, text } from "./dom.js";
+import { attribute, button, el, printable, show, text } from "./dom.js";
 import { IdentityPage } from "./identity.js";
 import { connect, live, on } from "./live.js";
 import { repaint } from "./plots.js";
@@ -38,7 +38,7 @@ function route() {
   page = to.kind === "app" ? new IdentityPage(to.cluster, to.app) : new ClusterPage(to.cluster);
   main.replaceChildren(page.node);
   page.begin();
-  document.title = to.kind === "app" ? `${to.app} – Sluice` : `${to.cluster} – Sluice`;
+  document.title = `${printable(to.kind === "app" ? to.app : to.cluster)} – Sluice`;
   if (!isFirst) {
     main.focus({ preventScroll: true });
     scrollTo(0, 0);

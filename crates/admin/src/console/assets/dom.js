@@ -1,5 +1,13 @@
 // Elements. What is shown is always set as text: names come from clients and are never markup.
 
+/** What has no width, turns the direction of a text, or controls a terminal. */
+const UNPRINTABLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/** A text without that, as the plain page and the commands show it: a name would turn its sentence round. */
+export function printable(value) {
+  return String(value).replace(UNPRINTABLE, "\ufffd");
+}
+
 /** An element with these properties and children; children are nodes or texts. */
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
@@ -10,13 +18,14 @@ export function el(tag, props = {}, ...children) {
     else if (name in node && !name.includes("-") && name !== "list" && name !== "role") node[name] = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
+  const there = children.filter((child) => child !== null && child !== undefined);
+  node.append(...there.map((child) => (child instanceof Node ? child : printable(child))));
   return node;
 }
 
 /** Sets a text only where it is another: what does not change does not flicker, and selections stay. */
 export function text(node, value) {
-  const wanted = String(value);
+  const wanted = printable(value);
   if (node.textContent !== wanted) node.textContent = wanted;
 }
 

@@ -1,6 +1,8 @@
 // Whom a rule can be about, of a name as it is shown: as `sluice top` has it. Counts show names without
 // their levels that are numbers or UUIDs, and a client may call itself what is a pattern in a rule.
 
+import { printable } from "./dom.js";
+
 /** What metrics call the apps beyond `metrics.max_apps`, and those without a name. */
 const OTHER = "other";
 /** Longer names are cut by then, in bytes. */
@@ -16,7 +18,7 @@ export function namesOf(app) {
 
 function isWhole(name) {
   const isCut = new TextEncoder().encode(name).length >= SHOWN_LEN_MAX;
-  return name !== "" && name !== OTHER && !name.endsWith("*") && !name.includes("\ufffd") && !isCut;
+  return name !== "" && name !== OTHER && !name.endsWith("*") && !printable(name).includes("\ufffd") && !isCut;
 }
 
 /** Who else comes under a rule about this name. */
