@@ -265,7 +265,7 @@ is colour only on a terminal, and none if NO_COLOR is set.
 Nothing is changed by it, and no statement's text is shown. With --format json the answer is what \
 /api/v1/status says; docs/OPERATIONS.md lists its fields.
 
-Exit status: 0 with an answer, 1 if there is none: nothing listens there, or it is not a Sluice, or one that is too old.";
+Exit status: 0 with an answer, 1 if there is none: nothing listens there, or it is not a Sluice, or one that is too old; 2 if --admin or --config says no address.";
 
 const STATUS_EXAMPLES: &str = "\
 Examples:

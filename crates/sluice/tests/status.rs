@@ -122,7 +122,7 @@ fn the_address_is_in_the_file_whatever_else_is_wrong_with_it() {
     let faulty = ask("faulty.yaml", format!("admin: {{ listen: {address} }}\nrulez: 1\n"));
     assert_eq!(faulty.status.code(), Some(0), "{}", String::from_utf8_lossy(&faulty.stderr));
     let wrong = ask("wrong.yaml", "version: 1\nadmin: { listen: here }\n".to_owned());
-    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(wrong.status.code(), Some(2));
     let complaint = String::from_utf8(wrong.stderr).unwrap();
     assert!(complaint.contains("wrong.yaml:2: admin.listen: "), "{complaint}");
     assert!(complaint.contains("--admin http://HOST:PORT"), "{complaint}");
@@ -139,6 +139,12 @@ fn where_nothing_listens_it_says_so_and_where_the_address_is() {
     let said = complaint(address);
     assert!(said.starts_with(&format!("nothing listens at http://{address}.")), "{said}");
     assert!(said.contains("admin.listen"), "{said}");
+}
+
+#[test]
+fn an_address_that_is_none_is_a_wrong_command_line() {
+    let output = status(&["--admin", "http://127.0.0.1:9307/x"]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

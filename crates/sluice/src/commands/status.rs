@@ -11,12 +11,12 @@ use super::http::{Door, Request};
 use crate::cli::{Format, Status};
 
 pub(crate) fn run(command: &Status) -> ExitCode {
-    door::tell(answer(command).map_err(Failure::refused))
+    door::tell(answer(command))
 }
 
-fn answer(command: &Status) -> Result<String, String> {
-    let door = door::door(&command.asked)?;
-    let (body, status) = look(&door, command.waiting)?;
+fn answer(command: &Status) -> Result<String, Failure> {
+    let door = door::door(&command.asked).map_err(Failure::usage)?;
+    let (body, status) = look(&door, command.waiting).map_err(Failure::refused)?;
     Ok(match command.format {
         Format::Json => format!("{}\n", body.trim_end()),
         Format::Text => text::render(&status, style()),
