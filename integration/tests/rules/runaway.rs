@@ -487,11 +487,9 @@ async fn configured(servers: &Topology, rules: &str) -> Config {
         "CREATE TABLE IF NOT EXISTS test.ran_in (n INT)",
         "INSERT INTO test.ran_in WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
          WHERE i < 64) SELECT 0 FROM n, n m",
-        "DROP PROCEDURE IF EXISTS test.in_pieces",
-        "CREATE PROCEDURE test.in_pieces() BEGIN DECLARE i INT DEFAULT 0; WHILE i < 150 DO \
+        "CREATE PROCEDURE IF NOT EXISTS test.in_pieces() BEGIN DECLARE i INT DEFAULT 0; WHILE i < 150 DO \
          SET i = i + 1; UPDATE test.ran_in SET n = i; DO SLEEP(0.1); END WHILE; END",
-        "DROP PROCEDURE IF EXISTS test.goes_on",
-        "CREATE PROCEDURE test.goes_on() BEGIN DO SLEEP(20); DO SLEEP(20); END",
+        "CREATE PROCEDURE IF NOT EXISTS test.goes_on() BEGIN DO SLEEP(20); DO SLEEP(20); END",
     ];
     servers.primary.run_sql(&statements).await.unwrap();
     Config::new(servers).unwrap().rules(rules).admin_keys("loopback_changes: true")
