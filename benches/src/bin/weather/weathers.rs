@@ -65,8 +65,19 @@ pub(crate) enum Turn {
 }
 
 impl Weather {
-    pub(crate) fn all() -> [Self; 9] {
-        [TRANSACTIONS, NEW_JOB, NEWCOMER, DROP, RESTART, PATIENT, IMPATIENT, LIGHT_WRITER, PARALLEL]
+    pub(crate) fn all() -> [Self; 10] {
+        [
+            TRANSACTIONS,
+            LARGE_TRANSACTIONS,
+            NEW_JOB,
+            NEWCOMER,
+            DROP,
+            RESTART,
+            PATIENT,
+            IMPATIENT,
+            LIGHT_WRITER,
+            PARALLEL,
+        ]
     }
 
     /// Who writes.
@@ -90,6 +101,17 @@ const TRANSACTIONS: Weather = Weather {
     warm_up: secs(12),
     measured: secs(42),
     ..USUAL
+};
+
+const LARGE_TRANSACTIONS: Weather = Weather {
+    name: "large-transactions",
+    about: "10 sessions whose transactions change 900 rows, a statement each 5 ms, as much as the \
+            replica applies in a second; beside them 20 sessions that change a row some ten times \
+            a second",
+    job: Load { statements: 900, ..TRANSACTIONS.job },
+    warm_up: secs(25),
+    measured: secs(60),
+    ..TRANSACTIONS
 };
 
 const NEW_JOB: Weather = Weather {
