@@ -102,8 +102,12 @@ impl Connection {
             if self.allowance.is_edited() {
                 Box::pin(self.follow_edit()).await;
             }
-            if let Move::Forward { from: Side::Client, len } = moved {
-                return Box::pin(self.upload(len)).await;
+            match moved {
+                Move::Forward { from: Side::Client, len } => {
+                    return Box::pin(self.upload(len)).await;
+                }
+                Move::Forward { from: Side::Backend, .. } => self.allowance.await_file(),
+                Move::Replace { .. } | Move::Drop { .. } => {}
             }
         }
         let Self {
@@ -127,9 +131,6 @@ impl Connection {
                 client.consume(len);
             }
             Move::Forward { from: Side::Backend, len } => {
-                if session.awaits_file() {
-                    allowance.await_file();
-                }
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
                 let under_way =
                     UnderWay { shared, policy, session, allowance, peer, backend, birth, worked };
