@@ -4,6 +4,7 @@
 mod asked;
 mod gather;
 
+pub use ::insights::{most, p99};
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ pub struct Insights {
     pub total: Cost,
     /// How many statements of each app were at the server at once, whatever the filter; for the last
     /// hour of the window, and the first 256 apps.
-    pub apps: Vec<AppAtOnce>,
+    pub apps: Vec<AppSeconds>,
     /// Rows that there are.
     pub rows_total: usize,
     /// Those that are shown.
@@ -118,18 +119,26 @@ pub struct Row {
     pub before: Option<Cost>,
 }
 
-/// How many statements of an app were at the server at once.
+/// What an app did in each second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct AppAtOnce {
+pub struct AppSeconds {
     /// The cluster.
     pub cluster: String,
     /// The app.
     pub app: String,
-    /// In 99 of 100 of the seconds in which there was one: no more than so many on average.
+    /// How many statements were at the server at once, in 99 of 100 of the seconds in which there was
+    /// one: no more than so many on average.
     pub concurrency_p99: f64,
     /// In the fullest second.
     pub concurrency_max: f64,
+    /// Its seconds by how many there were at once: pairs of the most, and of how many seconds had no
+    /// more, and more than the pair before.
+    pub by_concurrency: Vec<(f64, u64)>,
+    /// The same by how many statements ended in them.
+    pub by_statements: Vec<(f64, u64)>,
+    /// The same by how many rows these sent and changed.
+    pub by_rows: Vec<(f64, u64)>,
 }
 
 /// Whose statements a row is made of.

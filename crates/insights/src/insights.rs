@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use crate::catalogue::{Catalogue, Learned};
-use crate::concurrency::Concurrency;
 use crate::hash::Seeded;
 use crate::kept::{Kept, KeptMinute, KeptName, KeptRow, Mark, Restored};
 use crate::record::Record;
+use crate::seconds::Seconds;
 use crate::sketch::{Digest, NOBODY};
 use crate::stats::Stats;
 use crate::tag_sets::TagSets;
@@ -18,7 +18,7 @@ use crate::windows::{Time, Windows};
 pub struct Insights {
     windows: Windows,
     catalogue: Catalogue,
-    concurrency: Concurrency,
+    seconds: Seconds,
     tags: TagSets,
     seed: u64,
     now: Time,
@@ -37,7 +37,7 @@ impl Insights {
         Self {
             windows: Windows::new(places, seed, now),
             catalogue: Catalogue::new(seed),
-            concurrency: Concurrency::new(seed),
+            seconds: Seconds::new(seed),
             tags: TagSets::new(seed),
             seed,
             now,
@@ -58,7 +58,7 @@ impl Insights {
 
     /// Adds a statement that was over at about the time of now.
     pub fn observe(&mut self, record: &Record) {
-        self.concurrency.observe(record, self.now);
+        self.seconds.observe(record, self.now);
         match self.tags.admit(record.tags, self.now) {
             same if same == record.tags => self.windows.observe(record, self.now),
             tags => self.windows.observe(&Record { tags, ..*record }, self.now),
@@ -96,7 +96,7 @@ impl Insights {
                 used.insert(digest);
             }
         }
-        used.extend(self.concurrency.apps());
+        used.extend(self.seconds.apps());
         self.catalogue.retain(&used);
         true
     }
@@ -116,13 +116,13 @@ impl Insights {
     /// How many statements were there at once in the minutes behind the mark of which nothing more comes,
     /// and the mark moves on.
     pub fn at_once_over(&self, run: i64, mark: &mut Mark) -> Vec<KeptMinute> {
-        self.concurrency.over(run, self.now, &mut mark.at_once)
+        self.seconds.over(run, self.now, &mut mark.at_once)
     }
 
     /// The same of all minutes behind the mark: for a run that ends.
     #[must_use]
     pub fn at_once_unfinished(&self, run: i64, mark: &Mark) -> Vec<KeptMinute> {
-        self.concurrency.unfinished(run, mark.at_once)
+        self.seconds.unfinished(run, mark.at_once)
     }
 
     /// What the hashes in kept windows stand for, but for those that were told before. Apps have their
@@ -152,7 +152,7 @@ impl Insights {
 
     /// Takes in what other runs have kept, and what they called it.
     pub fn restore(&mut self, mut restored: Restored, names: Vec<(u64, KeptName)>) {
-        self.concurrency.restore(std::mem::take(&mut restored.at_once), self.now);
+        self.seconds.restore(std::mem::take(&mut restored.at_once), self.now);
         self.windows.restore(restored);
         names.into_iter().for_each(|(hash, name)| self.catalogue.learn(name.learned(hash)));
     }
@@ -173,13 +173,13 @@ impl Insights {
     #[must_use]
     pub fn name(&self, sums: &Sums, look: &Look) -> View {
         let mut view = View::of(sums, &self.catalogue, look);
-        let apps = self.concurrency.between(view.from, view.to).into_iter();
-        let named = apps.filter_map(|(app, at_once)| {
+        let apps = self.seconds.between(view.from, view.to).into_iter();
+        let named = apps.filter_map(|(app, by_second)| {
             let name = self.catalogue.name(app)?;
-            Some((String::from_utf8_lossy(name).into_owned(), at_once))
+            Some((String::from_utf8_lossy(name).into_owned(), by_second))
         });
-        view.at_once = named.collect();
-        view.at_once.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        view.by_second = named.collect();
+        view.by_second.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         view
     }
 

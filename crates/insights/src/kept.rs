@@ -38,7 +38,7 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRow(pub(crate) Key, pub(crate) Stats);
 
-/// How many statements of each app were at the server at once in a minute, as it is kept.
+/// What each app did in the seconds of a minute, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptMinute {
     /// Whose it is: as in [`Kept`].
@@ -49,14 +49,14 @@ pub struct KeptMinute {
     pub apps: Vec<KeptSeconds>,
 }
 
-/// An app, and of each level of statements at once the seconds that had so many.
+/// An app, and the seconds of each level (module `levels`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptSeconds(u64, Vec<(u8, u8)>);
 
 impl KeptSeconds {
     /// By the level's place.
     pub(crate) fn of(app: u64, levels: &[u8]) -> Self {
-        let numbered = (0_u8..).zip(levels.iter().copied());
+        let numbered = (0..=u8::MAX).zip(levels.iter().copied());
         Self(app, numbered.filter(|(_, seconds)| *seconds > 0).collect())
     }
 

@@ -13,13 +13,14 @@
 
 mod catalogue;
 mod compare;
-mod concurrency;
 mod counts;
 mod hash;
 mod histogram;
 mod insights;
 mod kept;
+mod levels;
 mod record;
+mod seconds;
 mod sketch;
 mod stats;
 mod tag_sets;
@@ -28,12 +29,12 @@ mod windows;
 
 pub use catalogue::{Kind, Learned, NAME_LEN_MAX, TEXT_LEN_MAX};
 pub use compare::{Change, Compared, SAMPLE_MIN, compare};
-pub use concurrency::AtOnce;
 pub use counts::Counts;
 pub use hash::name_hash;
 pub use histogram::Histogram;
 pub use insights::Insights;
 pub use kept::{Kept, KeptMinute, KeptName, KeptRow, KeptSeconds, Mark, Past, Restored};
+pub use levels::{BySecond, SecondsOf, most, p99};
 pub use record::{Ending, RECORD_WORDS, Record};
 pub use stats::Stats;
 pub use view::{By, Filter, Group, Look, Pieces, Sender, Sums, View, ViewRow};

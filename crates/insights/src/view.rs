@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalogue::{Catalogue, DigestText, Kind};
-use crate::concurrency::AtOnce;
+use crate::levels::BySecond;
 use crate::sketch::{Digest, Key};
 use crate::stats::Stats;
 use crate::windows::{Sealed, Time, Windows};
@@ -126,8 +126,8 @@ pub struct View {
     pub rows: Vec<ViewRow>,
     /// Everything that the filter lets through, whether it has a row or not.
     pub total: Stats,
-    /// How many statements of each app were at the server at once, in the last hour of it.
-    pub at_once: Vec<(String, AtOnce)>,
+    /// What each app did in the seconds of the last hour of it.
+    pub by_second: Vec<(String, BySecond)>,
 }
 
 /// The windows that a view is made of. Adding them up takes longer than getting them.
@@ -196,7 +196,7 @@ impl View {
         let row = |(group, (stats, senders))| row(group, (stats, senders), catalogue);
         let rows = groups.into_iter().map(row).collect();
         let Sums { from, to, counted_from, .. } = *sums;
-        Self { from, to, counted_from, rows, total, at_once: Vec::new() }
+        Self { from, to, counted_from, rows, total, by_second: Vec::new() }
     }
 }
 

@@ -279,6 +279,67 @@ fn how_many_were_there_at_once_is_told_beside_the_mean() {
     );
 }
 
+const LIMITS: &str = "max_concurrency: 2, rate: 100";
+
+/// 1,000 statements in an hour are one in four seconds on average.
+#[test]
+fn what_a_rate_holds_back_in_peaks_is_told_by_the_second() {
+    let text = "UPDATE t SET a = ? WHERE id = ?";
+    let rows = [row("etl", "write", text, 1_000, 360.0), row("shop", "write", text, 900, 9.0)];
+    let told = |etl: Value| {
+        let mut told = insights(&rows);
+        let app = |app: &str, seconds: &Value| {
+            let (statements, busy) = (&seconds["statements"], &seconds["busy"]);
+            json!({ "cluster": "main", "app": app, "concurrency_p99": 3.0, "concurrency_max": 6.0,
+                "by_concurrency": busy, "by_statements": statements, "by_rows": statements })
+        };
+        let shop = json!({ "statements": [[2.0, 450]], "busy": [[1.0, 450]] });
+        told["apps"] = json!([app("etl", &etl), app("shop", &shop)]);
+        told
+    };
+    let peaks = json!({ "statements": [[1.0, 300], [10.0, 29], [41.0, 10]], "busy": [[1.0, 330], [6.0, 9]] });
+    let says = |terms: &str, told: &Value, lines: &[&str]| {
+        let file = FILE.replace(LIMITS, terms);
+        let text = stdout(&against_file(("peaks.yaml", &file), told, "text"));
+        for line in lines {
+            assert!(text.contains(&format!("    {line}\n")), "{line}\nin\n{text}");
+        }
+        text
+    };
+    let (etl, whole) = ("match: { app: etl }", told(peaks));
+    says(
+        "rate: 20, rows_per_s: 5, share: 0.5",
+        &whole,
+        &[
+            "rate 20: 0.278 on average, 1 %: holds back in peaks: etl had up to 41 statements in a second, in 99 of 100 of its seconds of the last hour, and 41 at most; above the limit in up to 10 of 339 seconds, by up to 210 statements in all",
+            "rows_per_s 5: 0.278 on average, 6 %: holds back in peaks: etl had up to 41 rows in a second, in 99 of 100 of its seconds of the last hour, and 41 at most; above the limit in up to 39 of 339 seconds, by up to 505 rows in all",
+            "share 0.5: 0.100 on average, 20 %: holds back in peaks: etl had up to 3 s of the server in a second, in 99 of 100 of its seconds of the last hour, and 6 at most; above the limit in up to 339 of 339 seconds, by up to 214 s of the server in all",
+        ],
+    );
+    // Within what is allowed in each second, and of insights that do not know of any.
+    says(
+        "rate: 41",
+        &whole,
+        &[
+            "rate 41: 0.278 on average, 1 %: holds back in short peaks only: etl had up to 41 statements in a second, in 99 of 100 of its seconds of the last hour, and 41 at most",
+        ],
+    );
+    says(
+        "rate: 20",
+        &told(json!({ "statements": [], "busy": [] })),
+        &["rate 20: 0.278 on average, 1 %: holds back in peaks only"],
+    );
+    // A bucket for each app: the one with most above it, whichever has the highest mean.
+    let file =
+        FILE.replace(LIMITS, "per: app, rate: 20").replace(etl, "match: { app: [etl, shop] }");
+    let text = stdout(&against_file(("peaks-per.yaml", &file), &whole, "text"));
+    assert!(text.contains("by up to 210 statements in all\n"), "{text}");
+    // One bucket for both: of neither alone.
+    let both = file.replace("per: app, ", "");
+    let text = stdout(&against_file(("peaks-both.yaml", &both), &whole, "text"));
+    assert!(text.contains("rate 20: 0.528 on average, 3 %: holds back in peaks only\n"), "{text}");
+}
+
 /// The whole time of a statement is counted where it ends: one of 75 s in the first half minute that
 /// is counted was 2.7 on average.
 #[test]

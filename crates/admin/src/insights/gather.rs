@@ -10,13 +10,13 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
-use insights::{By, Compared, Counts, Group, Stats, Time, View, ViewRow, compare};
+use insights::{By, Compared, Counts, Group, Stats, Time, View, ViewRow, compare, most, p99};
 use policy::UnixTime;
 use proxy::cluster::Cluster;
 use proxy::insights::refusal_name;
 
 use super::asked::{Asked, Query, Sort};
-use super::{AppAtOnce, Cost, Insights, Row, Sender};
+use super::{AppSeconds, Cost, Insights, Row, Sender};
 use crate::refusal::{Error, Refusal};
 use crate::request::query;
 use crate::{AdminState, Shown, aside};
@@ -61,11 +61,14 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
         }
         answer.enabled |= cluster.policy().insights.enabled;
         totals.now.merge(&view.total);
-        answer.apps.extend(view.at_once.iter().map(|(app, at_once)| AppAtOnce {
+        answer.apps.extend(view.by_second.iter().map(|(app, by_second)| AppSeconds {
             cluster: cluster.name.to_string(),
             app: app.clone(),
-            concurrency_p99: at_once.p99,
-            concurrency_max: at_once.max,
+            concurrency_p99: p99(&by_second.at_once),
+            concurrency_max: most(&by_second.at_once),
+            by_concurrency: by_second.at_once.clone(),
+            by_statements: by_second.statements.clone(),
+            by_rows: by_second.rows.clone(),
         }));
         (answer.from, answer.to) = (shown(view.from), shown(view.to));
         answer.window_s = seen_s(&view, answer.window_s);
@@ -130,7 +133,7 @@ fn nothing(view: &View) -> View {
         counted_from: view.from,
         rows: Vec::new(),
         total: Stats::default(),
-        at_once: Vec::new(),
+        by_second: Vec::new(),
     }
 }
 
@@ -311,7 +314,7 @@ mod tests {
             counted_from: from,
             rows: Vec::new(),
             total: Stats::default(),
-            at_once: Vec::new(),
+            by_second: Vec::new(),
         }
     }
 

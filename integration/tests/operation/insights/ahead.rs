@@ -28,7 +28,7 @@ guards:
   - { name: long, mode: warn, max_statement_bytes: 60 }
   - { name: lists, mode: warn, max_in_list: 2 }
 budgets:
-  - { name: rate, match: { app: etl }, rate: 10000, mode: warn }
+  - { name: rate, match: { app: etl }, rate: 5, mode: warn }
   - { name: each, match: { table: own }, per: digest, max_concurrency: 100, mode: warn }
   - { name: web, match: { app: web }, share: 100, mode: warn }";
 
@@ -70,6 +70,19 @@ async fn found_as_said(flavour: Flavour) {
     for guard in told["guards"].as_array().unwrap() {
         of_a_guard(guard, &metrics);
     }
+    of_a_rate(&told["budgets"][0]);
+}
+
+/// All but five of each second came above it, as far as levels tell, which are a fifth wide.
+fn of_a_rate(told: &Value) {
+    let peaks = &told["limits"][0]["peaks"];
+    let statements = told["statements"].as_f64().unwrap();
+    let of = |key: &str| peaks[key].as_f64().unwrap_or_else(|| panic!("{key}: {told}"));
+    let least = statements - 5.0 * of("seconds");
+    assert_eq!(peaks["app"], "etl");
+    assert!(statements > 100.0 && (2.0..=9.0).contains(&of("seconds_above")), "{told}");
+    assert!((least..=statements * 1.2).contains(&of("above")), "{least}: {told}");
+    assert!((of("p99")..statements).contains(&of("max")), "{told}");
 }
 
 fn of_a_rule(told: &Value, metrics: &Metrics) {

@@ -3,6 +3,7 @@
 mod budgets;
 mod digests;
 mod past;
+mod peaks;
 mod report;
 mod runaways;
 mod tally;

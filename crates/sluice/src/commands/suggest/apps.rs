@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use admin::insights::{AppAtOnce, Insights, Row};
+use admin::insights::{AppSeconds, Insights, Row};
 
 /// An app, in all clusters.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,7 @@ pub(super) fn apps(shown: &Insights) -> Vec<App> {
 
 /// By app, what its budget meets.
 fn met<'s>(shown: &'s Insights, found: &BTreeMap<&'s str, App>) -> BTreeMap<&'s str, Met> {
-    let mut counted: BTreeMap<&str, Vec<&AppAtOnce>> = BTreeMap::new();
+    let mut counted: BTreeMap<&str, Vec<&AppSeconds>> = BTreeMap::new();
     for app in &shown.apps {
         counted.entry(&app.app).or_default().push(app);
     }
@@ -91,7 +91,7 @@ struct Sum<'s> {
 }
 
 impl<'s> Sum<'s> {
-    fn add(&mut self, app: Option<&App>, counted: Option<&Vec<&'s AppAtOnce>>) {
+    fn add(&mut self, app: Option<&App>, counted: Option<&Vec<&'s AppSeconds>>) {
         if let Some(app) = app {
             self.met.statements = self.met.statements.saturating_add(app.statements);
             self.met.time_s += app.time_s;

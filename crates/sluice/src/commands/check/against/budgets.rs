@@ -1,18 +1,19 @@
 //! How full budgets would have been.
 //!
 //! Insights are sums over a window, so what is told is the mean: the load of a bucket by the second.
-//! Peaks are higher, and a budget whose mean is below its limit may hold back in them. How many statements
-//! were there at once is known by app: where a bucket is one app's it had no more than that.
+//! Peaks are higher, and a budget whose mean is below its limit holds back in them. What an app did in each
+//! second is known ([`super::peaks`]): where a bucket is that app's, it had no more than that.
 //!
 //! The whole time of a statement is counted where it ends, whose window may have begun long after it.
 //! So the mean is also bounded by what was there at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use admin::insights::{AppAtOnce, Insights, Row, Sender};
+use admin::insights::{AppSeconds, Insights, Row, Sender};
 use policy::{Budget, ClusterPolicy, Foreseen, Per, Unseen};
 
-use super::report::{AtOnce, OfBudget, OfLimit};
+use super::peaks::{Of, Peaked};
+use super::report::{OfBudget, OfLimit};
 use super::tally::{mode, number};
 
 /// Below one second a mean says nothing.
@@ -28,8 +29,8 @@ const AT_ONCE_STATEMENT_S: f64 = 120.0;
 pub(super) struct Budgets<'c> {
     list: Vec<Filled<'c>>,
     places: HashMap<u64, usize>,
-    /// By app: how many statements were there at once.
-    at_once: HashMap<&'c str, &'c AppAtOnce>,
+    /// By app: what it did in each second.
+    apps: HashMap<&'c str, &'c AppSeconds>,
     /// By digest, whosever they were: `max_query_cost` goes by the text alone.
     ran: HashMap<&'c str, Ran>,
 }
@@ -89,14 +90,14 @@ impl<'c> Budgets<'c> {
         let list: Vec<Filled<'c>> = policy.budgets.iter().map(filled).collect();
         let places = list.iter().enumerate().map(|(place, of)| (of.budget.key.0, place)).collect();
         let apps = shown.apps.iter().filter(|app| *app.cluster == *policy.name);
-        let at_once = apps.map(|app| (&*app.app, app)).collect();
+        let apps = apps.map(|app| (&*app.app, app)).collect();
         let mut ran: HashMap<&str, Ran> = HashMap::new();
         for row in shown.rows.iter().filter(|row| *row.cluster == *policy.name) {
             let of_digest = ran.entry(row.digest.as_deref().unwrap_or_default()).or_default();
             of_digest.count = of_digest.count.saturating_add(row.cost.count);
             of_digest.time_s += row.cost.time_total_s;
         }
-        Self { list, places, at_once, ran }
+        Self { list, places, apps, ran }
     }
 
     /// Adds statements to the budgets that meet them.
@@ -122,8 +123,8 @@ impl<'c> Budgets<'c> {
 
     pub(super) fn told(self, window_s: f64) -> Vec<OfBudget> {
         let window_s = window_s.max(WINDOW_MIN_S);
-        let Self { list, at_once, .. } = self;
-        list.into_iter().map(|filled| filled.told(window_s, &at_once)).collect()
+        let Self { list, apps, .. } = self;
+        list.into_iter().map(|filled| filled.told(window_s, &apps)).collect()
     }
 }
 
@@ -169,11 +170,12 @@ impl Filled<'_> {
         bucket.rows = bucket.rows.saturating_add(rows_sent.saturating_add(*rows_affected));
     }
 
-    fn told(self, window_s: f64, at_once: &HashMap<&str, &AppAtOnce>) -> OfBudget {
+    fn told(self, window_s: f64, apps: &HashMap<&str, &AppSeconds>) -> OfBudget {
         let Self { budget, mut told, buckets, too_costly, costliest_s } = self;
         let terms = &budget.terms;
-        let busy = |bucket: &Bucket| bucket.busy(window_s, at_once);
-        let mut limit = |name: &'static str,
+        let busy = |bucket: &Bucket| bucket.busy(window_s, apps);
+        let peaked = Peaked::of(buckets.values().map(|bucket| &bucket.apps), apps);
+        let mut limit = |(name, of): (&'static str, Of),
                          allowed: Option<f64>,
                          mean: &dyn Fn(&Bucket) -> f64| {
             let Some(allowed) = allowed else { return };
@@ -185,13 +187,13 @@ impl Filled<'_> {
                 mean: fullest.map(mean).unwrap_or_default(),
                 bucket: fullest.map(|bucket| bucket.name.clone()).filter(|name| !name.is_empty()),
                 over: u64::try_from(over).unwrap_or(u64::MAX),
-                at_once: (name == "max_concurrency").then(|| fullest?.at_once(at_once)).flatten(),
+                peaks: peaked.above(of, allowed),
             });
         };
-        limit("max_concurrency", terms.max_concurrency.map(f64::from), &busy);
-        limit("rate", terms.rate, &|bucket| number(bucket.count) / window_s);
-        limit("rows_per_s", terms.rows_per_s, &|bucket| number(bucket.rows) / window_s);
-        limit("share", terms.share, &busy);
+        limit(("max_concurrency", Of::Concurrency), terms.max_concurrency.map(f64::from), &busy);
+        limit(("rate", Of::Statements), terms.rate, &|bucket| number(bucket.count) / window_s);
+        limit(("rows_per_s", Of::Rows), terms.rows_per_s, &|bucket| number(bucket.rows) / window_s);
+        limit(("share", Of::Concurrency), terms.share, &busy);
         if let Some(allowed) = terms.max_query_cost {
             told.limits.push(OfLimit {
                 limit: "max_query_cost",
@@ -206,23 +208,15 @@ impl Filled<'_> {
 }
 
 impl Bucket {
-    /// How many of its statements were there at once at most, but for one second of a hundred.
-    fn at_once(&self, by_app: &HashMap<&str, &AppAtOnce>) -> Option<AtOnce> {
-        let mut apps = self.apps.iter();
-        let (Some(app), None) = (apps.next(), apps.next()) else { return None };
-        let p99 = by_app.get(&**app)?.concurrency_p99;
-        Some(AtOnce { app: app.clone(), p99 })
-    }
-
     /// How many of its statements were there on average: no more than ever were there at once.
-    fn busy(&self, window_s: f64, by_app: &HashMap<&str, &AppAtOnce>) -> f64 {
+    fn busy(&self, window_s: f64, by_app: &HashMap<&str, &AppSeconds>) -> f64 {
         let mean = (self.time_s / window_s).min(number(self.count));
         self.at_once_max(window_s, by_app).map_or(mean, |most| mean.min(most))
     }
 
     /// How many statements of its apps were there at once at most, where that is known of all of them
     /// and for the whole window.
-    fn at_once_max(&self, window_s: f64, by_app: &HashMap<&str, &AppAtOnce>) -> Option<f64> {
+    fn at_once_max(&self, window_s: f64, by_app: &HashMap<&str, &AppSeconds>) -> Option<f64> {
         if window_s > AT_ONCE_WINDOW_S || self.longest_s > AT_ONCE_STATEMENT_S {
             return None;
         }

@@ -120,17 +120,33 @@ pub(super) struct OfLimit {
     pub(super) bucket: Option<String>,
     /// Buckets in which there was more than is allowed on average, or statements that cost more.
     pub(super) over: u64,
-    /// Of `max_concurrency`, if the fullest bucket is one app's.
+    /// The same by the second, if the fullest bucket is one app's.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) at_once: Option<AtOnce>,
+    pub(super) peaks: Option<Peaks>,
 }
 
-/// How many statements of an app were at the server at once, those included that the budget does not meet.
+/// What an app did in each second of the last hour, statements included that the budget does not meet.
 #[derive(Debug, Serialize)]
-pub(super) struct AtOnce {
+pub(super) struct Peaks {
     pub(super) app: String,
-    /// In 99 of 100 of the seconds in which there was one, no more than so many on average.
+    /// In 99 of 100 of the seconds in which there was anything, no more than this.
     pub(super) p99: f64,
+    /// What is known of each second. Insights of an older Sluice do not have it.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) above: Option<Above>,
+}
+
+/// What there was above a limit.
+#[derive(Debug, Serialize)]
+pub(super) struct Above {
+    /// In the fullest second.
+    pub(super) max: f64,
+    /// The seconds in which there was anything.
+    pub(super) seconds: u64,
+    /// Of these, those in which there was more than is allowed.
+    pub(super) seconds_above: u64,
+    /// What there was in these above that, all in all: no more than this.
+    pub(super) above: f64,
 }
 
 /// What a guard would have done.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::super::rules::printable;
 use super::super::count;
 use super::report::{
-    AtOnce, Hits, OfBudget, OfCluster, OfGuard, OfLimit, OfRule, OfRunaway, Report,
+    Above, Hits, OfBudget, OfCluster, OfGuard, OfLimit, OfRule, OfRunaway, Peaks, Report,
 };
 
 /// Apps of one line.
@@ -117,7 +117,7 @@ fn of_budget(told: &OfBudget, text: &mut String) {
 }
 
 fn of_limit(told: &OfLimit) -> String {
-    let OfLimit { limit, allowed, mean, bucket, over, at_once } = told;
+    let OfLimit { limit, allowed, mean, bucket, over, peaks } = told;
     let whose = bucket.as_ref().map(|name| format!(" ({})", printable(name))).unwrap_or_default();
     if *limit == "max_query_cost" {
         let refused = match over {
@@ -127,22 +127,39 @@ fn of_limit(told: &OfLimit) -> String {
         return format!("{limit} {allowed}: the costliest digest takes {mean:.3}; {refused}");
     }
     let part = if *allowed > 0.0 { mean / allowed * 100.0 } else { 0.0 };
-    let of_app = |AtOnce { app, p99 }: &AtOnce| {
-        format!(
-            ": {} had up to {p99} at once, on the mean of a second, in 99 of 100 of its seconds of the last hour",
-            printable(app)
-        )
-    };
-    let holds = match (over, at_once) {
+    let holds = match (over, peaks) {
         (0, None) => "holds back in peaks only".to_owned(),
-        (0, Some(app)) if app.p99 <= *allowed => {
-            format!("holds back in short peaks only{}", of_app(app))
+        (0, Some(peaks)) if peaks.p99 <= *allowed => {
+            format!("holds back in short peaks only{}", of_peaks(limit, peaks))
         }
-        (0, Some(app)) => format!("holds back in peaks{}", of_app(app)),
-        (_, None | Some(_)) => "holds back all the time".to_owned(),
+        (0, Some(peaks)) => format!("holds back in peaks{}", of_peaks(limit, peaks)),
+        (_, None | Some(Peaks { above: None, .. })) => "holds back all the time".to_owned(),
+        (_, Some(peaks)) => format!("holds back all the time{}", of_peaks(limit, peaks)),
     };
     let more = if *over > 1 { format!("; {over} buckets are over") } else { String::new() };
     format!("{limit} {allowed}: {mean:.3} on average{whose}, {part:.0} %: {holds}{more}")
+}
+
+/// What there was by the second.
+fn of_peaks(limit: &str, Peaks { app, p99, above }: &Peaks) -> String {
+    let (things, above_them) = match limit {
+        "rate" => ("statements in a second", "statements"),
+        "rows_per_s" => ("rows in a second", "rows"),
+        "share" => ("s of the server in a second", "s of the server"),
+        _ => ("at once, on the mean of a second", ""),
+    };
+    let app = printable(app);
+    let mut text =
+        format!(": {app} had up to {p99} {things}, in 99 of 100 of its seconds of the last hour");
+    let Some(Above { max, seconds, seconds_above, above }) = above else { return text };
+    text += &format!(", and {max} at most");
+    if *seconds_above > 0 {
+        text += &format!("; above the limit in up to {seconds_above} of {seconds} seconds");
+        if !above_them.is_empty() {
+            text += &format!(", by up to {above:.0} {above_them} in all");
+        }
+    }
+    text
 }
 
 fn of_runaway(told: &OfRunaway, text: &mut String) {

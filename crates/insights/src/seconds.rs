@@ -1,4 +1,5 @@
-//! How many statements of an app were at the server at once.
+//! What an app did in each second: how many of its statements were at the server at once, how many
+//! ended, and the rows of these.
 //!
 //! A record says how long its statement was there and, within half a second, when that was over. So
 //! each second of the last two minutes has a bin in which the busy time of its statements is added
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::hash::Seeded;
 use crate::kept::{KeptMinute, KeptSeconds};
+use crate::levels::{BySecond, LEVELS, Levels, SECOND_US, Second};
 use crate::record::Record;
 use crate::windows::Time;
 
@@ -27,27 +29,9 @@ const APPS_MAX: usize = 256;
 /// Minutes that are kept.
 const MINUTES_MAX: usize = 61;
 
-/// Levels up to this one are whole statements, each above is a quarter of a power of two.
-const EXACT: f64 = 32.0;
-
-/// Levels of a histogram: up to some seven thousand statements.
-const LEVELS: usize = 64;
-
-/// How many statements of an app were at the server at once.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AtOnce {
-    /// In 99 of 100 of the seconds in which there was one, no more than so many on average.
-    pub p99: f64,
-    /// In the fullest second.
-    pub max: f64,
-}
-
-/// Seconds of a minute, by level.
-type Levels = [u8; LEVELS];
-
-/// The same of all apps.
+/// What each app did in each second.
 #[derive(Debug)]
-pub(crate) struct Concurrency {
+pub(crate) struct Seconds {
     apps: Vec<App>,
     /// What other runs have kept, by minute and app.
     others: BTreeMap<(u64, u64), Levels>,
@@ -60,15 +44,15 @@ pub(crate) struct Concurrency {
 #[derive(Debug, Clone)]
 struct App {
     app: u64,
-    /// Busy microseconds of each second, at the second modulo their number.
-    bins: [u64; BINS],
+    /// What there was in each second, at the second modulo their number.
+    bins: [Second; BINS],
     /// The newest second that has a bin.
     newest: u64,
     /// Seconds by level, of each minute.
     minutes: VecDeque<(u64, Levels)>,
 }
 
-impl Concurrency {
+impl Seconds {
     /// Nothing has come.
     pub(crate) fn new(seed: u64) -> Self {
         let (apps, others) = (Vec::new(), BTreeMap::new());
@@ -90,6 +74,7 @@ impl Concurrency {
         let Some(app) = self.apps.get_mut(self.last) else { return };
         app.go_to(second);
         app.add(record.server_ns / 1_000, at.0.saturating_mul(1_000));
+        app.end(record, second);
     }
 
     /// Makes room for an app, if there is any.
@@ -110,7 +95,7 @@ impl Concurrency {
     }
 
     /// What there was between two times, as far as it is kept: for an hour.
-    pub(crate) fn between(&self, from: Time, to: Time) -> Vec<(u64, AtOnce)> {
+    pub(crate) fn between(&self, from: Time, to: Time) -> Vec<(u64, BySecond)> {
         let (first, last) = (from.0 / MINUTE_MS, to.0 / MINUTE_MS);
         let mut sums: BTreeMap<u64, [u64; LEVELS]> = BTreeMap::new();
         let mut add = |app: u64, levels: &Levels| {
@@ -126,7 +111,7 @@ impl Concurrency {
         }
         let others = self.others.range((first, 0)..=(last, u64::MAX));
         others.for_each(|((_, app), levels)| add(*app, levels));
-        sums.iter().filter_map(|(app, levels)| Some((*app, at_once(levels)?))).collect()
+        sums.iter().filter_map(|(app, levels)| Some((*app, BySecond::of(levels)?))).collect()
     }
 
     /// The apps of which something is known.
@@ -187,7 +172,7 @@ impl Concurrency {
 
 impl App {
     fn new(app: u64, second: u64) -> Self {
-        Self { app, bins: [0; BINS], newest: second, minutes: VecDeque::new() }
+        Self { app, bins: [Second::default(); BINS], newest: second, minutes: VecDeque::new() }
     }
 
     /// Makes bins up to this second, and counts those that are over.
@@ -210,9 +195,8 @@ impl App {
     /// Counts the second whose bin is needed again.
     fn count(&mut self, second: u64) {
         let Some(bin) = self.bins.get_mut(place(second)) else { return };
-        let busy = std::mem::take(bin);
-        if busy > 0 {
-            put(&mut self.minutes, second / 60, level(busy));
+        for level in std::mem::take(bin).levels() {
+            put(&mut self.minutes, second / 60, level);
         }
     }
 
@@ -222,7 +206,7 @@ impl App {
         if busy_us <= passed_us && passed_us < SECOND_US {
             // Nearly always: all of it was in the newest second.
             if let Some(bin) = self.bins.get_mut(place(self.newest)) {
-                *bin = bin.saturating_add(busy_us);
+                bin.busy_us = bin.busy_us.saturating_add(busy_us);
             }
             return;
         }
@@ -241,7 +225,7 @@ impl App {
             }
             let part = left.min(end.saturating_sub(second.saturating_mul(SECOND_US)));
             if let Some(bin) = self.bins.get_mut(place(second)) {
-                *bin = bin.saturating_add(part);
+                bin.busy_us = bin.busy_us.saturating_add(part);
             }
             left = left.saturating_sub(part);
             end = end.saturating_sub(part);
@@ -249,6 +233,17 @@ impl App {
                 return;
             }
         }
+    }
+
+    /// Counts a statement in the second in which it was over, and the rows of what is more of one.
+    fn end(&mut self, record: &Record, second: u64) {
+        if self.newest.saturating_sub(second) >= count(BINS) {
+            return;
+        }
+        let Some(bin) = self.bins.get_mut(place(second)) else { return };
+        bin.statements = bin.statements.saturating_add(u64::from(!record.ending.is_more_of_one()));
+        let rows = record.rows_sent.saturating_add(record.rows_affected);
+        bin.rows = bin.rows.saturating_add(rows);
     }
 
     /// Its minutes as they are when everything up to this second has been counted that has no bin.
@@ -259,21 +254,7 @@ impl App {
     }
 }
 
-fn at_once(levels: &[u64; LEVELS]) -> Option<AtOnce> {
-    let all: u64 = levels.iter().sum();
-    let beyond = all / 100;
-    let highest = levels.iter().rposition(|seconds| *seconds > 0)?;
-    let mut above = 0_u64;
-    let p99 = levels.iter().enumerate().rev().find_map(|(level, seconds)| {
-        above = above.saturating_add(*seconds);
-        (above > beyond).then_some(level)
-    })?;
-    Some(AtOnce { p99: value(p99), max: value(highest) })
-}
-
 const MINUTE_MS: u64 = 60_000;
-
-const SECOND_US: u64 = 1_000_000;
 
 fn put(minutes: &mut VecDeque<(u64, Levels)>, minute: u64, level: usize) {
     if minutes.back().is_none_or(|(last, _)| *last < minute) {
@@ -296,59 +277,38 @@ fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// The level of so much busy time in a second.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    clippy::as_conversions,
-    reason = "levels are below 64, and nothing is busy for 2^53 microseconds of a second"
-)]
-fn level(busy_us: u64) -> usize {
-    let at_once = busy_us as f64 / 1e6;
-    let level = if at_once <= EXACT {
-        at_once.ceil()
-    } else {
-        EXACT + ((at_once / EXACT).log2() * 4.0).ceil()
-    };
-    (level as usize).min(LEVELS - 1)
-}
-
-/// The most that a level stands for.
-#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "levels are below 64")]
-fn value(level: usize) -> f64 {
-    let level = level as f64;
-    if level <= EXACT { level } else { (EXACT * ((level - EXACT) / 4.0).exp2()).ceil() }
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
 
     use super::*;
+    use crate::Ending;
+    use crate::levels::{most, p99};
 
     fn record(app: u64, millis: u64) -> Record {
         Record { app, server_ns: millis * 1_000_000, ..Record::default() }
     }
 
-    fn at_once(concurrency: &Concurrency, to: u64) -> Vec<(u64, f64, f64)> {
-        let apps = concurrency.between(Time(0), Time(to * 1_000));
-        let mut apps: Vec<(u64, f64, f64)> =
-            apps.into_iter().map(|(app, told)| (app, told.p99, told.max)).collect();
+    fn at_once(seconds: &Seconds, to: u64) -> Vec<(u64, f64, f64)> {
+        let apps = seconds.between(Time(0), Time(to * 1_000));
+        let mut apps: Vec<(u64, f64, f64)> = apps
+            .into_iter()
+            .map(|(app, told)| (app, p99(&told.at_once), most(&told.at_once)))
+            .collect();
         apps.sort_by_key(|(app, ..)| *app);
         apps
     }
 
     #[test]
     fn forty_reports_at_once_are_forty_and_one_after_the_other_is_one() {
-        let mut concurrency = Concurrency::new(7);
+        let mut seconds = Seconds::new(7);
         for _ in 0..40 {
-            concurrency.observe(&record(1, 10_000), Time(1_000_000));
+            seconds.observe(&record(1, 10_000), Time(1_000_000));
         }
         for n in 0..40 {
-            concurrency.observe(&record(2, 10_000), Time(600_000 + n * 10_000));
+            seconds.observe(&record(2, 10_000), Time(600_000 + n * 10_000));
         }
-        let told = at_once(&concurrency, 1_100);
+        let told = at_once(&seconds, 1_100);
         assert_eq!(told.len(), 2);
         let (app, p99, max) = told[0];
         assert!(app == 1 && (39.0..=48.0).contains(&p99) && p99 == max, "{told:?}");
@@ -356,22 +316,39 @@ mod tests {
     }
 
     #[test]
+    fn what_came_is_counted_where_it_ended_and_rows_of_a_cursor_without_a_statement() {
+        let mut seconds = Seconds::new(7);
+        let ended = |rows_sent, ending| Record { rows_sent, ending, ..record(1, 3_000) };
+        for second in 0..10_u64 {
+            for _ in 0..=second {
+                seconds.observe(&ended(2, Ending::Done), Time((10_000 + second) * 1_000));
+            }
+        }
+        seconds.observe(&ended(100, Ending::Fetched), Time(10_020_000));
+        seconds.observe(&ended(0, Ending::Refused(1)), Time(10_021_000));
+        let (_, told) = &seconds.between(Time(0), Time(10_100_000))[0];
+        assert_eq!(told.statements.iter().map(|(_, seconds)| seconds).sum::<u64>(), 10);
+        assert_eq!((told.statements[0], most(&told.statements)), ((1.0, 1), 12.0));
+        assert_eq!((told.rows[0], most(&told.rows)), ((2.0, 1), 108.0));
+    }
+
+    #[test]
     fn a_rare_peak_is_the_most_and_not_the_99th_percentile() {
-        let mut concurrency = Concurrency::new(7);
+        let mut seconds = Seconds::new(7);
         for second in 0..1_000_u64 {
             let each = if second == 500 { 20 } else { 3 };
             for _ in 0..each {
-                concurrency.observe(&record(1, 900), Time((10_000 + second) * 1_000));
+                seconds.observe(&record(1, 900), Time((10_000 + second) * 1_000));
             }
         }
-        let (_, p99, max) = at_once(&concurrency, 11_100)[0];
+        let (_, p99, max) = at_once(&seconds, 11_100)[0];
         assert!((2.0..=3.0).contains(&p99), "{p99}");
         assert!((18.0..=20.0).contains(&max), "{max}");
     }
 
     #[test]
     fn what_another_run_has_kept_stands_beside_what_came_here() {
-        let mut old = Concurrency::new(7);
+        let mut old = Seconds::new(7);
         for _ in 0..4 {
             old.observe(&record(1, 50_000), Time(110_000));
         }
@@ -384,7 +361,7 @@ mod tests {
         let ends = old.unfinished(1, mark);
         assert_eq!(ends.iter().map(|minute| minute.begun).collect::<Vec<_>>(), [Time(300_000)]);
 
-        let mut new = Concurrency::new(8);
+        let mut new = Seconds::new(8);
         new.observe(&record(1, 500), Time(400_000));
         new.restore([kept, ends].concat(), Time(401_000));
         assert_eq!(at_once(&new, 400), [(1, 4.0, 4.0), (2, 1.0, 1.0)]);
@@ -396,16 +373,16 @@ mod tests {
 
     #[test]
     fn what_was_an_hour_ago_and_the_257th_app_are_not_kept() {
-        let mut concurrency = Concurrency::new(7);
+        let mut seconds = Seconds::new(7);
         for app in 0..300 {
-            concurrency.observe(&record(app, 100), Time(1_000_000));
+            seconds.observe(&record(app, 100), Time(1_000_000));
         }
-        assert_eq!(concurrency.apps().count(), APPS_MAX);
-        concurrency.observe(&record(7_000, 100), Time(9_000_000));
-        assert_eq!(concurrency.apps().collect::<Vec<_>>(), [7_000]);
-        assert!(concurrency.between(Time(0), Time(2_000_000)).is_empty());
+        assert_eq!(seconds.apps().count(), APPS_MAX);
+        seconds.observe(&record(7_000, 100), Time(9_000_000));
+        assert_eq!(seconds.apps().collect::<Vec<_>>(), [7_000]);
+        assert!(seconds.between(Time(0), Time(2_000_000)).is_empty());
         // A clock that is put back, and a statement of a year.
-        concurrency.observe(&record(7_000, 31_000_000_000), Time(8_999_000));
-        assert_eq!(at_once(&concurrency, 9_000), [(7_000, 1.0, 1.0)]);
+        seconds.observe(&record(7_000, 31_000_000_000), Time(8_999_000));
+        assert_eq!(at_once(&seconds, 9_000), [(7_000, 1.0, 1.0)]);
     }
 }
