@@ -1,7 +1,9 @@
 //! The budgets that are in force or were, each at a place of its own: what it allows now, and what
 //! has been counted of it.
 
+use super::elsewhere::BudgetDebt;
 use super::terms::{BudgetBook, BudgetKey, BudgetTerms};
+use crate::MonoTime;
 use crate::key_map::KeyMap;
 
 /// All of them: as many as files have had.
@@ -18,6 +20,34 @@ pub(super) struct KnownBudget {
     pub(super) terms: Option<BudgetTerms>,
     /// `None`: nobody has met it.
     pub(super) counts: Option<Counts>,
+    rows: Limited,
+    seconds: Limited,
+}
+
+/// Whether it limits something, or did when it was in force last, and since when.
+#[derive(Debug, Clone, Copy)]
+enum Limited {
+    No,
+    Since(MonoTime),
+}
+
+impl Limited {
+    /// It does, or does not, from now on.
+    fn follow(&mut self, now: MonoTime, limit: Option<f64>) {
+        *self = match (*self, limit) {
+            (_, None) => Self::No,
+            (Self::No, Some(_)) => Self::Since(now),
+            (Self::Since(since), Some(_)) => Self::Since(since),
+        };
+    }
+
+    /// Whether it did already when somebody came.
+    fn was_there(self, came: MonoTime) -> bool {
+        match self {
+            Self::No => false,
+            Self::Since(since) => since <= came,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,14 +59,17 @@ pub(super) struct Counts {
 
 impl KnownBudgets {
     /// Others are in force. What was counted stays.
-    pub(super) fn configure(&mut self, book: &BudgetBook) {
+    pub(super) fn configure(&mut self, now: MonoTime, book: &BudgetBook) {
         for known in &mut self.list {
-            known.terms = book.get(known.key).copied();
+            known.follow(now, book.get(known.key));
         }
         for (key, terms) in book.iter() {
             if !self.indexes.contains_key(&key) {
                 self.indexes.insert(key, self.list.len());
-                self.list.push(KnownBudget { key, terms: Some(*terms), counts: None });
+                let (rows, seconds) = (Limited::No, Limited::No);
+                let mut known = KnownBudget { key, terms: None, counts: None, rows, seconds };
+                known.follow(now, Some(terms));
+                self.list.push(known);
             }
         }
     }
@@ -61,6 +94,17 @@ impl KnownBudgets {
         self.terms(self.find(key)?)
     }
 
+    /// What of this is owed by a statement that came then: what limits it only since an edit limited
+    /// nothing when it began.
+    pub(super) fn owed_by(&self, index: usize, came: MonoTime, owed: BudgetDebt) -> BudgetDebt {
+        let Some(KnownBudget { rows, seconds, .. }) = self.list.get(index) else { return owed };
+        BudgetDebt {
+            statements: owed.statements,
+            rows: if rows.was_there(came) { owed.rows } else { 0.0 },
+            seconds: if seconds.was_there(came) { owed.seconds } else { 0.0 },
+        }
+    }
+
     /// Terms and counts of the one at this place, if it is in force.
     pub(super) fn met(&mut self, index: usize) -> Option<(&BudgetTerms, &mut Counts)> {
         let KnownBudget { terms, counts, .. } = self.list.get_mut(index)?;
@@ -75,5 +119,16 @@ impl KnownBudgets {
     /// Those that anybody has met.
     pub(super) fn all_met(&self) -> impl Iterator<Item = (BudgetKey, Counts)> + '_ {
         self.list.iter().filter_map(|known| Some((known.key, known.counts?)))
+    }
+}
+
+impl KnownBudget {
+    /// This is in force from now on.
+    fn follow(&mut self, now: MonoTime, terms: Option<&BudgetTerms>) {
+        self.terms = terms.copied();
+        if let Some(BudgetTerms { rows_per_s, share, .. }) = terms {
+            self.rows.follow(now, *rows_per_s);
+            self.seconds.follow(now, *share);
+        }
     }
 }

@@ -129,8 +129,8 @@ pub(crate) enum InTheWay {
 
 impl Budgets {
     /// Other budgets are in force. What is at the server stays counted.
-    pub(crate) fn configure(&mut self, book: &BudgetBook) {
-        self.known.configure(book);
+    pub(crate) fn configure(&mut self, now: MonoTime, book: &BudgetBook) {
+        self.known.configure(now, book);
     }
 
     /// The longest wait for a bucket.
@@ -295,6 +295,7 @@ impl Budgets {
                 },
             };
             let Some(index) = buckets.get(slot).map(|stored| stored.budget) else { continue };
+            let charge = known.owed_by(index, now, BudgetDebt::of(1.0, cost));
             let Some((terms, counts)) = known.met(index) else { continue };
             buckets.rouse(slot);
             let Some(stored) = buckets.get_mut(slot) else { continue };
@@ -318,7 +319,6 @@ impl Budgets {
             };
             bucket.enter(now, cost.seconds);
             if is_charged {
-                let charge = BudgetDebt::of(1.0, cost);
                 bucket.owe(charge);
                 if let Some(untold) = untold {
                     untold.owe(at, charge);
@@ -391,6 +391,7 @@ impl Budgets {
             }
             stored.bucket.leave(hold.since, hold.cost.seconds);
             if is_charged {
+                let more = known.owed_by(stored.budget, hold.since, more);
                 stored.bucket.owe(more);
                 if let Some(untold) = untold {
                     untold.owe(stored.at, more);

@@ -5,7 +5,10 @@ use super::store::WARM_MAX;
 use super::*;
 use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
+mod edits;
+
 const APP: AppKey = AppKey(1);
+const ZERO: MonoTime = MonoTime::ZERO;
 
 fn used(seconds: f64) -> BudgetUsed {
     BudgetUsed { server_time: Duration::from_secs_f64(seconds), rows: 0, failed: false }
@@ -27,7 +30,7 @@ fn terms(share: f64) -> BudgetTerms {
 
 fn budgets(share: f64) -> Budgets {
     let mut budgets = Budgets::default();
-    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), terms(share))])));
+    budgets.configure(ZERO, &BudgetBook::new(HashMap::from([(BudgetKey(1), terms(share))])));
     budgets
 }
 
@@ -70,11 +73,10 @@ fn a_place_at_the_server_is_given_back_where_it_was_taken_whoever_came_meanwhile
         let other = budgets.take(later, &of(n % 70_000), (None, APP));
         budgets.finish(later, &other, &used(if n % 3 == 0 { 0.0 } else { 1.0 }));
     }
-    let there = |budgets: &Budgets| budgets.there();
-    assert_eq!(there(&budgets), HashMap::from([(bucket(0), 1)]));
+    assert_eq!(budgets.there(), HashMap::from([(bucket(0), 1)]));
     assert_eq!(budgets.taken_with(&hold).0, of(0));
     budgets.finish(now, &hold, &used(0.0));
-    assert_eq!(there(&budgets), HashMap::new());
+    assert_eq!(budgets.there(), HashMap::new());
     assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
 }
 
@@ -84,7 +86,7 @@ fn a_place_at_the_server_is_given_back_where_it_was_taken_whoever_came_meanwhile
 fn a_statement_that_meets_a_new_bucket_and_one_about_to_be_forgotten_takes_from_both() {
     let mut budgets = Budgets::default();
     let long = BudgetTerms { burst: 1e9, ..terms(0.001) };
-    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), long)])));
+    budgets.configure(ZERO, &BudgetBook::new(HashMap::from([(BudgetKey(1), long)])));
     let mut now = MonoTime::from_nanos(1);
     let mut next = || {
         now = now.saturating_add(Duration::from_millis(1));
@@ -132,14 +134,14 @@ fn a_budget_that_is_taken_out_of_the_file_meets_nobody_and_comes_back_with_who_i
     let mut budgets = budgets(1.0);
     let mut now = MonoTime::from_nanos(1);
     let first = budgets.take(now, &of(0), (None, APP));
-    budgets.configure(&BudgetBook::default());
+    budgets.configure(ZERO, &BudgetBook::default());
     let meanwhile = budgets.take(now, &of(0), (None, APP));
     assert!(budgets.taken_with(&meanwhile).0.is_empty(), "it is not in force");
     assert_eq!(budgets.in_the_way(now, &of(0), (None, APP), |_| true), None);
     budgets.finish(now, &meanwhile, &used(1.0));
     let in_use = |budgets: &Budgets| budgets.views().map(|view| view.in_use).sum::<u64>();
     assert_eq!(in_use(&budgets), 1, "who is at the server stays counted");
-    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), terms(1.0))])));
+    budgets.configure(ZERO, &BudgetBook::new(HashMap::from([(BudgetKey(1), terms(1.0))])));
     let second = budgets.take(now, &of(0), (None, APP));
     let full = |budgets: &mut Budgets, now| {
         budgets.in_the_way(now, &of(0), (None, APP), |_| false).is_some()
@@ -174,7 +176,7 @@ fn whoever_makes_up_instances_of_one_budget_has_none_of_another_forgotten() {
     let long = terms(0.001);
     let book = HashMap::from([(BudgetKey(1), long), (BudgetKey(2), terms(1.0))]);
     let mut budgets = Budgets::default();
-    budgets.configure(&BudgetBook::new(book));
+    budgets.configure(ZERO, &BudgetBook::new(book));
     let now = MonoTime::from_nanos(1);
     let mut users = BudgetSet::default();
     assert!(users.add(BudgetUse { budget: BudgetKey(2), instance: 7 }));
@@ -211,7 +213,7 @@ fn what_was_foreseen_wrongly_is_put_right() {
 fn a_short_statement_behind_a_long_one_is_told_when_that_ends() {
     let one = BudgetTerms { max_concurrency: Some(1), share: None, ..terms(1.0) };
     let mut budgets = Budgets::default();
-    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), one)])));
+    budgets.configure(ZERO, &BudgetBook::new(HashMap::from([(BudgetKey(1), one)])));
     let [long, short] = [(Some(DigestKey(1)), APP), (Some(DigestKey(2)), APP)];
     let mut now = MonoTime::from_nanos(1);
     for (asks, cost) in [(long, 10.0), (short, 0.001)] {
@@ -236,7 +238,7 @@ fn a_short_statement_behind_a_long_one_is_told_when_that_ends() {
 fn who_costs_more_than_may_be_owed_is_told_when_nothing_is() {
     let share = BudgetTerms { max_concurrency: None, ..terms(0.5) };
     let mut budgets = Budgets::default();
-    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), share)])));
+    budgets.configure(ZERO, &BudgetBook::new(HashMap::from([(BudgetKey(1), share)])));
     let now = MonoTime::from_nanos(1);
     let hold = budgets.take(now, &of(0), (None, APP));
     budgets.finish(now, &hold, &used(8.0));
@@ -249,7 +251,7 @@ fn who_costs_more_than_may_be_owed_is_told_when_nothing_is() {
 fn costly(most: f64) -> Budgets {
     let terms = BudgetTerms { max_query_cost: Some(most), share: None, ..terms(1.0) };
     let mut budgets = Budgets::default();
-    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), terms)])));
+    budgets.configure(ZERO, &BudgetBook::new(HashMap::from([(BudgetKey(1), terms)])));
     budgets
 }
 
@@ -408,7 +410,7 @@ fn who_runs_when_a_budget_comes_has_a_place_there_and_owes_nothing() {
     let mut budgets = budgets(0.001);
     let now = MonoTime::from_nanos(1);
     let has_one = budgets.take(now, &set(&[first]), (None, APP));
-    budgets.configure(&BudgetBook::new(both));
+    budgets.configure(ZERO, &BudgetBook::new(both));
     let later = now.saturating_add(Duration::from_secs(60));
     let held = budgets.join(later, Some(has_one), &set(&[first, late]), (None, APP));
     let has_none = budgets.join(later, None, &set(&[late]), (None, APP));
@@ -474,10 +476,10 @@ fn who_runs_while_its_budget_is_renamed_again_and_again_is_in_that_of_the_last_n
     };
     let now = MonoTime::from_nanos(1);
     let mut budgets = Budgets::default();
-    budgets.configure(&in_force(&[1, 2]));
+    budgets.configure(ZERO, &in_force(&[1, 2]));
     let mut hold = budgets.take(now, &set(&[1, 2]), (None, APP));
     for key in (3..30).chain([1, 3, 1]) {
-        budgets.configure(&in_force(&[2, key]));
+        budgets.configure(ZERO, &in_force(&[2, key]));
         hold = budgets.join(now, Some(hold), &set(&[key]), (None, APP));
         for key in [2, key] {
             let stands = budgets.in_the_way(now, &set(&[key]), (None, APP), |_| false);
@@ -487,7 +489,7 @@ fn who_runs_while_its_budget_is_renamed_again_and_again_is_in_that_of_the_last_n
     }
     // All of its places are those of budgets in force: there it stays, also for those of one more.
     let all: Vec<u64> = (2..12).collect();
-    budgets.configure(&in_force(&all));
+    budgets.configure(ZERO, &in_force(&all));
     hold = budgets.join(now, Some(hold), &set(&all[1..]), (None, APP));
     let there = |budgets: &Budgets| budgets.there().len();
     assert_eq!(there(&budgets), BudgetSet::LEN_MAX);

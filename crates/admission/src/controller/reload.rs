@@ -57,7 +57,7 @@ impl Controller {
         self.check_interval = config.check_interval.clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
         self.pacing = config.pacing;
         self.queue_len_max = config.queue_len_max;
-        self.budgets.configure(&config.budgets);
+        self.budgets.configure(now, &config.budgets);
         let mut old_signals = std::mem::take(&mut self.signals);
         for &limits in &config.signals {
             let signal = match old_signals.remove(&limits.key) {

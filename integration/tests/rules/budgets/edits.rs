@@ -22,6 +22,7 @@ impl Lab {
     pub(super) async fn edits(&self) {
         self.rates_that_change().await;
         self.shares_that_change().await;
+        self.limits_that_come().await;
         self.costs_that_change().await;
         self.budgets_that_come().await;
         self.while_it_stands_still().await;
@@ -121,6 +122,27 @@ impl Lab {
         assert!(!second.is_answered());
         self.save("").await;
         second.answered(SOON).await.unwrap().response.accepted().unwrap();
+    }
+
+    /// What ran before a limit came was not limited by it: it was owed for as long as the budget had had
+    /// its name.
+    async fn limits_that_come(&self) {
+        let rate = "\n  - { name: kind, match: { app: edited }, rate: 100 }";
+        let share = rate.replace("rate: 100", "share: 0.001, burst: 0.01");
+        self.save(rate).await;
+        self.takes("SELECT SLEEP(0.2), 'edited'").await;
+        let conn = session(self.sluice.listen_addr(), "edited").await;
+        let under_way = Pending::query(conn, "SELECT SLEEP(1), 'edited'");
+        let labels = [("budget", "kind")];
+        wait_for_sum(&self.sluice, "sluice_budget_in_use", &labels, 1.0).await.unwrap();
+        self.save(&share).await;
+        under_way.answered(SOON).await.unwrap().response.accepted().unwrap();
+        let conn = session(self.sluice.listen_addr(), "edited").await;
+        let next = Pending::query(conn, "SELECT SLEEP(0.2), 'edited'");
+        next.answered(SOON).await.unwrap().response.accepted().unwrap();
+        let waits = self.waiting("kind", 1.0).await;
+        self.save("").await;
+        waits.answered(SOON).await.unwrap().response.accepted().unwrap();
     }
 
     /// One that waits for a place is told when it has become too dear meanwhile.
