@@ -394,7 +394,9 @@ impl Connection {
         let since = waits_for_server.then(Instant::now);
         let rest_due = self.rest_due(reads);
         let until = match (self.waits_until(), since) {
-            (None, Some(since)) => self.runaway_due(since),
+            (None, Some(since)) => {
+                self.runaway_due(since).into_iter().chain(self.budget_due(since)).min()
+            }
             (None, None) => rest_due,
             (until, _) => until,
         };
@@ -422,6 +424,7 @@ impl Connection {
             let since = cluster.clock().at(since);
             let waited = cluster.probes.standstills.waited(since, cluster.now());
             self.timing.backend = self.timing.backend.saturating_add(waited);
+            self.note_used_so_far();
         }
         match told {
             Some(told) => self.handle_control(told).await,

@@ -109,10 +109,7 @@ pub(crate) struct Statement {
 #[derive(Debug)]
 enum Claim {
     /// What it has taken from its budgets: that goes back with this.
-    Budget {
-        #[expect(dead_code, reason = "it is there to be dropped")]
-        taken: BudgetGuard,
-    },
+    Budget { taken: BudgetGuard },
     /// Its connection, which is there, until that hears of it otherwise.
     Connection(oneshot::Sender<()>),
 }
@@ -273,7 +270,7 @@ impl Cluster {
     fn give_back(&self, left: &mut Vec<Statement>) {
         let primary = self.policy().primary.clone();
         let now = Instant::now();
-        for statement in std::mem::take(left) {
+        for mut statement in std::mem::take(left) {
             let is_budget = matches!(statement.claim, Claim::Budget { .. });
             // A budget is what may be taken of the primary.
             let fate = if is_budget && statement.session.birth.address != primary {
@@ -282,7 +279,10 @@ impl Cluster {
                 statement.watched.fate(statement.since, now)
             };
             match fate {
-                None => left.push(statement),
+                None => {
+                    statement.claim.note_going_on();
+                    left.push(statement);
+                }
                 Some(fate) if is_budget => self.note_fate(&statement, fate),
                 Some(fate) => statement.claim.tell(fate),
             }
@@ -342,6 +342,14 @@ impl Claim {
         match self {
             Self::Budget { .. } => Duration::ZERO,
             Self::Connection(_) => IDLE_MIN,
+        }
+    }
+
+    /// It is there yet.
+    fn note_going_on(&mut self) {
+        match self {
+            Self::Budget { taken } => taken.note_unheard(),
+            Self::Connection(_) => {}
         }
     }
 

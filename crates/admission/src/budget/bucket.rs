@@ -213,6 +213,11 @@ impl Bucket {
         self.foreseen += foreseen;
     }
 
+    /// It takes so much longer than was foreseen.
+    pub(super) fn foresee_more(&mut self, seconds: f64) {
+        self.foreseen += seconds;
+    }
+
     /// It is not any more.
     pub(super) fn leave(&mut self, came: MonoTime, foreseen: f64) {
         self.in_use = self.in_use.saturating_sub(1);

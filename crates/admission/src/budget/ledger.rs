@@ -2,6 +2,7 @@
 
 mod fill;
 mod join;
+mod so_far;
 mod telling;
 
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct BudgetHold {
     charged: u16,
     /// What its cost is going to say.
     finding: Finding,
+    /// What it uses so far is of interest ([`so_far`]), and has been told up to this second.
+    watched: Option<u32>,
     asks: (Option<DigestKey>, AppKey),
     cost: Cost,
     since: MonoTime,
@@ -276,10 +279,10 @@ impl Budgets {
         let Self { known, buckets, elsewhere, predictions, untold } = self;
         let cost = found.cost.unwrap_or_else(|| predictions.expected(asks.0, asks.1));
         let (slots, len, charged) = ([BucketSlot::default(); BudgetSet::LEN_MAX], 0, 0);
-        let finding = Finding::Further;
+        let (finding, watched) = (Finding::Further, None);
         let len_begun = 0;
         let mut hold =
-            BudgetHold { slots, len, len_begun, charged, finding, asks, cost, since: now };
+            BudgetHold { slots, len, len_begun, charged, finding, watched, asks, cost, since: now };
         // Its digest's cost of before, and as far as that is believed.
         let mut learned = None;
         let mut tries_again = false;
@@ -308,6 +311,9 @@ impl Budgets {
                     hold.finding = Finding::Anew;
                     tries_again |= believed.is_none();
                 }
+            }
+            if terms.share.is_some() || terms.max_query_cost.is_some() {
+                hold.watched = Some(0);
             }
             let bucket = &mut stored.bucket;
             bucket.drain(now, terms);

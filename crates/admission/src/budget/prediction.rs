@@ -7,7 +7,7 @@
 //!
 //! What ended in an error, or without an answer, would have cost its digest that at least: it counts
 //! if that is more than is known. Where nothing is known but such a bound, the first that ends well
-//! stands in its place.
+//! stands in its place. What runs yet counts as if it ended now, until one of its digest has ended.
 //!
 //! Bounds: [`SHAPES_MAX`] averages; beyond, one is forgotten that nobody has asked for, or learned
 //! again, since it was last its turn (the clock of page replacement; Corbató, "A paging experiment with
@@ -84,6 +84,8 @@ enum Shape {
 #[derive(Debug, Clone, Copy)]
 struct Average {
     cost: Cost,
+    /// With what runs yet, in seconds, if that makes it more.
+    at_least: f64,
     /// Until then its digest is refused for it.
     believed_until: MonoTime,
     /// Nothing of it has ended well.
@@ -94,7 +96,7 @@ struct Average {
 
 impl Predictions {
     pub(super) fn expected(&self, digest: Option<DigestKey>, app: AppKey) -> Cost {
-        let of = |shape: Shape| self.averages.get(&shape).map(|average| average.cost);
+        let of = |shape: Shape| self.averages.get(&shape).map(Average::cost);
         let of_digest = digest.and_then(|digest| of(Shape::Digest(digest)));
         of_digest.or_else(|| of(Shape::App(app))).or(self.all).unwrap_or(UNKNOWN)
     }
@@ -102,7 +104,7 @@ impl Predictions {
     /// What this digest itself has cost, in seconds, however long ago.
     pub(super) fn known(&self, digest: Option<DigestKey>) -> Option<f64> {
         let average = self.averages.get(&Shape::Digest(digest?))?;
-        Some(average.cost.seconds)
+        Some(average.cost().seconds)
     }
 
     /// What this digest itself is known to cost, in seconds. Nobody is refused for what others of
@@ -110,7 +112,7 @@ impl Predictions {
     pub(super) fn believed(&mut self, now: MonoTime, digest: Option<DigestKey>) -> Option<f64> {
         let average = self.averages.get_mut(&Shape::Digest(digest?))?;
         average.met = true;
-        (now < average.believed_until).then_some(average.cost.seconds)
+        (now < average.believed_until).then_some(average.cost().seconds)
     }
 
     /// How long that is believed yet.
@@ -215,6 +217,36 @@ impl Predictions {
         true
     }
 
+    /// One of this digest runs, and has taken so many seconds so far. False: that says nothing.
+    pub(super) fn note_so_far(
+        &mut self,
+        now: MonoTime,
+        digest: Option<DigestKey>,
+        (so_far, finding): (f64, Finding),
+    ) -> bool {
+        let shape = digest.map(Shape::Digest);
+        match shape.and_then(|shape| self.averages.get_mut(&shape)) {
+            Some(average) if finding != Finding::Part && !average.is_bound => {
+                let least = match finding {
+                    Finding::Anew => so_far,
+                    Finding::Further | Finding::Part => {
+                        average.cost.seconds + NEWEST * (so_far - average.cost.seconds)
+                    }
+                };
+                let is_news = least > average.cost().seconds;
+                if is_news {
+                    average.at_least = least;
+                    average.believed_until = now.saturating_add(BELIEVED_FOR);
+                }
+                is_news
+            }
+            Some(_) | None => {
+                let least = Cost { seconds: so_far, ..Cost::default() };
+                self.learn_at_least(now, digest, (least, finding))
+            }
+        }
+    }
+
     fn learn_one(&mut self, now: MonoTime, shape: Shape, (cost, finding): (Cost, Finding)) {
         let cost = match (self.averages.get(&shape), finding) {
             (None, _) | (Some(_), Finding::Anew) => cost,
@@ -255,7 +287,7 @@ impl Predictions {
 
 fn cost_of((shape, average): (&Shape, &Average)) -> Option<(DigestKey, f64)> {
     match shape {
-        Shape::Digest(digest) => Some((*digest, average.cost.seconds)),
+        Shape::Digest(digest) => Some((*digest, average.cost().seconds)),
         Shape::App(_) => None,
     }
 }
@@ -264,12 +296,17 @@ impl Average {
     /// Learned now.
     fn of(cost: Cost, now: MonoTime) -> Self {
         let believed_until = now.saturating_add(BELIEVED_FOR);
-        Self { cost, believed_until, is_bound: false, met: false }
+        Self { cost, at_least: 0.0, believed_until, is_bound: false, met: false }
+    }
+
+    /// With what runs yet.
+    fn cost(&self) -> Cost {
+        Cost { seconds: self.cost.seconds.max(self.at_least), ..self.cost }
     }
 
     /// The same for another process.
     fn told(&self, now: MonoTime) -> DigestCost {
-        let Cost { seconds, rows } = self.cost;
+        let Cost { seconds, rows } = self.cost();
         DigestCost { seconds, rows, believed_for: self.believed_until.saturating_since(now) }
     }
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
 mod edits;
+mod so_far;
 
 const APP: AppKey = AppKey(1);
 const ZERO: MonoTime = MonoTime::ZERO;

@@ -10,6 +10,7 @@
 //! behind it.
 
 mod fills;
+mod so_far;
 mod taking_over;
 
 use super::advance::{BATCH_LEN, Batch};

@@ -36,6 +36,30 @@ impl BudgetGuard {
         });
     }
 
+    /// For how long the server will have worked for the answer under way when that is to be told next
+    /// ([`Self::note_so_far`]). `None`: it makes no difference.
+    pub(crate) fn next_told(&self) -> Option<Duration> {
+        let next = self.hold.as_ref()?.next_told()?;
+        Some(next.saturating_sub(self.used.unwrap_or_default().server_time))
+    }
+
+    /// The server has worked for so long for the answer under way, which is not over.
+    pub(crate) fn note_so_far(&mut self, server_time: Duration) {
+        if self.next_told().is_none_or(|next| server_time < next) {
+            return;
+        }
+        let Self { cluster, hold: Some(hold), used } = self else { return };
+        let used = used.unwrap_or_default().server_time.saturating_add(server_time);
+        cluster.control_quietly(|controller, now| controller.note_used_so_far(now, hold, used));
+    }
+
+    /// Nobody hears of its answer any more, and the server goes on.
+    pub(crate) fn note_unheard(&mut self) {
+        if let (Some(hold), None) = (&self.hold, self.used) {
+            self.note_so_far(self.cluster.now().saturating_since(hold.since()));
+        }
+    }
+
     /// It goes on with a statement whose place was given back.
     pub(crate) fn of_part(mut self) -> Self {
         self.hold = self.hold.take().map(BudgetHold::of_part);

@@ -4,9 +4,11 @@
 use admission::{BudgetAsk, DigestKey, IdentityKey, Mode, Request, Terms};
 use policy::{Rule, app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
+use tokio::time::Instant;
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
+use super::departure::Departure;
 use super::finishing;
 use super::running_away::running;
 use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
@@ -80,6 +82,22 @@ impl Connection {
             let asks = (None, ruleless_app_key(self.session.app()));
             let held = self.budget.take();
             self.budget = Some(self.shared.cluster.join_budgets(held, &further, asks));
+        }
+    }
+
+    /// When it is to be told what the statement at the server has used, whose answer is waited for since
+    /// then. Of one whose client has left that is told elsewhere.
+    pub(super) fn budget_due(&self, since: Instant) -> Option<Instant> {
+        let next = self.budget.as_ref()?.next_told()?;
+        let is_heard = self.departure == Departure::Unnoticed;
+        let left = next.saturating_sub(self.timing.backend);
+        since.checked_add(left).filter(|_| is_heard)
+    }
+
+    /// The server has worked on.
+    pub(super) fn note_used_so_far(&mut self) {
+        if let Some(budget) = &mut self.budget {
+            budget.note_so_far(self.timing.backend);
         }
     }
 

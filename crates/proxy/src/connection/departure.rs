@@ -113,7 +113,15 @@ impl Connection {
     /// nothing more to read.
     async fn read_for_departed(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
         let session = self.lost_session();
-        let Self { backend, shared, .. } = self;
+        let (worked, since) = (self.timing.backend, self.shared.cluster.now());
+        let Self { backend, shared, budget, .. } = self;
+        let cluster = &shared.cluster;
+        let mut note_used = || {
+            if let Some(budget) = budget {
+                let waited = cluster.probes.standstills.waited(since, cluster.now());
+                budget.note_so_far(worked.saturating_add(waited));
+            }
+        };
         let mut heard = pin!(poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
@@ -124,18 +132,23 @@ impl Connection {
             if let Ok(heard) = tokio::time::timeout(UNANSWERED, heard.as_mut()).await {
                 return heard;
             }
-            let over = shared.cluster.left_behind.ask_after(session.clone());
-            tokio::select! {
-                biased;
-                heard = heard.as_mut() => return heard,
-                over = over => if over.is_ok() {
-                    tracing::warn!(
-                        cluster = %shared.cluster.name, connection = session.connection_id,
-                        "the server has ended a statement whose client has left, and its answer has \
-                         no end: the connection is closed"
-                    );
-                    return Err(Ended::ByClient);
-                },
+            let mut over = cluster.left_behind.ask_after(session.clone());
+            let over = loop {
+                note_used();
+                tokio::select! {
+                    biased;
+                    heard = heard.as_mut() => return heard,
+                    over = &mut over => break over,
+                    () = tokio::time::sleep(UNANSWERED) => {}
+                }
+            };
+            if over.is_ok() {
+                tracing::warn!(
+                    cluster = %cluster.name, connection = session.connection_id,
+                    "the server has ended a statement whose client has left, and its answer has no \
+                     end: the connection is closed"
+                );
+                return Err(Ended::ByClient);
             }
         }
     }

@@ -24,6 +24,7 @@ impl Lab {
         self.shares_that_change().await;
         self.limits_that_come().await;
         self.costs_that_change().await;
+        self.what_takes_longer_than_was_foreseen().await;
         self.budgets_that_come().await;
         self.while_it_stands_still().await;
         self.save("").await;
@@ -178,6 +179,36 @@ impl Lab {
         assert_eq!(Refused::of(&again).unwrap().reason(), Some("budget_query"));
         self.save(&both.replace('9', "8")).await;
         conn.query(dear).await.unwrap().accepted().unwrap();
+    }
+
+    /// What was quick before and is not this time: as many came beside it as asked, until it had ended.
+    async fn what_takes_longer_than_was_foreseen(&self) {
+        let text = format!("{} LIMIT 1", Held::statement("slow now"));
+        let slow = "\n  - { name: slow, match: { app: slow }, share: 0.001, burst: 0.9 }";
+        self.save(slow).await;
+        let session = || session(self.sluice.listen_addr(), "slow");
+        let mut conn = session().await;
+        self.hold().await.release().await.unwrap();
+        conn.query(&text).await.unwrap().accepted().unwrap();
+        let held = self.hold().await;
+        let under_way = Pending::query(conn, &text);
+        let mut others = session().await;
+        let others = tokio::spawn(async move {
+            loop {
+                others.query("SELECT 'quick'").await.unwrap().accepted().unwrap();
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+        let labels = [("budget", "slow")];
+        wait_for_sum(&self.sluice, "sluice_budget_waiting", &labels, 1.0).await.unwrap();
+        self.save(&slow.replace("share: 0.001, burst: 0.9", "max_query_cost: 0.2")).await;
+        let mut like_it = session().await;
+        let refused = Refused::of(&like_it.query(&text).await.unwrap()).unwrap();
+        assert_eq!(refused.reason(), Some("budget_query"), "{refused:?}");
+        assert!(!under_way.is_answered() && !others.is_finished());
+        others.abort();
+        held.release().await.unwrap();
+        under_way.answered(SOON).await.unwrap().response.accepted().unwrap();
     }
 
     /// What a server does while Sluice does not run is no time of its statements: for ten minutes the like

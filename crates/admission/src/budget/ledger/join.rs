@@ -27,6 +27,7 @@ impl Budgets {
             len_begun: 0,
             charged: 0,
             finding: Finding::Part,
+            watched: None,
             asks,
             cost: self.predictions.expected(asks.0, asks.1),
             since: now,

@@ -55,6 +55,7 @@ impl Connection {
             written.map_err(|_| Ended::ByBackend)?;
         }
         client.consume(len);
+        self.note_used_so_far();
         Ok(())
     }
 }
