@@ -46,13 +46,16 @@ impl Inner {
     pub(super) fn load(&self, directory: &Path) -> Journal {
         let journal = Journal::new(directory);
         let mut trouble = Trouble::default();
-        match self.acquire(&journal) {
-            Ok(true) => {}
-            Ok(false) => match journal.peek() {
+        let mut fault = self.acquire(&journal).err();
+        if journal.is_others() {
+            // Another process writes it, or nobody can: what it holds stands all the same.
+            match journal.peek() {
                 Ok(records) => self.restore(&records),
-                Err(error) => trouble.note(Some(error.to_string()), Wait::ForDisk, directory),
-            },
-            Err(error) => trouble.note(Some(error), Wait::ForDisk, directory),
+                Err(error) => fault = fault.or(Some(error.to_string())),
+            }
+        }
+        if fault.is_some() {
+            trouble.note(fault, Wait::ForDisk, directory);
         }
         *self.trouble.lock() = trouble;
         for member in &self.members {

@@ -162,3 +162,40 @@ async fn a_hold_stands_while_the_wall_clock_jumps() {
         assert_eq!(cluster.rule_time().0, now.unix_ms.div_euclid(1_000), "{jump_ms}");
     }
 }
+
+/// A hold made at runtime was not in force behind a restart whose disk had become read-only.
+#[tokio::test(start_paused = true)]
+async fn what_a_journal_holds_stands_also_where_nobody_can_write_it() {
+    let directory = std::env::temp_dir().join(format!("sluice-unwritable-{}", std::process::id()));
+    drop(std::fs::remove_dir_all(&directory));
+    let start = || {
+        let clusters = clusters(FILE);
+        let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+        (RuntimeRules::kept_in(Some(&directory), &clusters, &telemetry), clusters)
+    };
+    let (rules, _) = start();
+    let made = rules.make(RuleDraft::of_app("etl", RuntimeEffect::Hold), "ann").await.unwrap();
+    assert_eq!((made.journal, rules.trouble()), (Ok(()), None));
+    drop(rules);
+    // A folder cannot be written by root either.
+    let lock = directory.join("rules.lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    let (rules, clusters) = start();
+    assert_eq!(names(&clusters[0]), ["runtime:etl", "file"]);
+    let trouble = rules.trouble().unwrap();
+    assert!(trouble.contains("directory"), "{trouble}");
+    // Lifted meanwhile it does not come back when it can be written again.
+    drop(rules.lift(&Lift::of_app("etl"), "bob").await.unwrap());
+    std::fs::remove_dir(&lock).unwrap();
+    let keeping = tokio::spawn(rules.clone().keep());
+    while rules.trouble().is_some() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(names(&clusters[0]), ["file"]);
+    keeping.abort();
+    drop(rules);
+    let (_, clusters) = start();
+    assert_eq!(names(&clusters[0]), ["file"]);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
