@@ -113,6 +113,14 @@ impl Listener {
             Self::Unix(_, file) => file.left.store(true, Ordering::Relaxed),
         }
     }
+
+    /// Another process has the socket too, and may go on listening: the file stays meanwhile.
+    pub(crate) fn lend(&self, is_lent: bool) {
+        match self {
+            Self::Tcp(_) => {}
+            Self::Unix(_, file) => file.lent.store(is_lent, Ordering::Relaxed),
+        }
+    }
 }
 
 impl AsFd for Listener {
@@ -135,19 +143,22 @@ pub(crate) struct SocketFile {
     /// Device and inode.
     identity: (u64, u64),
     left: AtomicBool,
+    lent: AtomicBool,
 }
 
 impl SocketFile {
     fn of(path: &Path) -> io::Result<Self> {
         let identity = identity(path)?;
-        Ok(Self { path: path.to_owned(), identity, left: AtomicBool::new(false) })
+        let (left, lent) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { path: path.to_owned(), identity, left, lent })
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         let is_ours = identity(&self.path).is_ok_and(|identity| identity == self.identity);
-        if is_ours && !self.left.load(Ordering::Relaxed) {
+        let is_others = self.left.load(Ordering::Relaxed) || self.lent.load(Ordering::Relaxed);
+        if is_ours && !is_others {
             // A folder that has become read-only keeps the file; the next start finds it stale.
             fs::remove_file(&self.path).ok();
         }

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use policy::{ClusterPolicy, Config, Listen, ServerAddress};
@@ -157,6 +157,11 @@ impl Server {
     /// When there are no file descriptors left.
     pub fn share_listeners(&self) -> io::Result<Vec<OwnedFd>> {
         self.sockets.iter().map(|socket| socket.as_fd().try_clone_to_owned()).collect()
+    }
+
+    /// Where clients come in, for as long as this process listens there.
+    pub(crate) fn listeners(&self) -> Vec<Weak<Listener>> {
+        self.sockets.iter().map(Arc::downgrade).collect()
     }
 
     /// Tells everybody to leave and waits until they have, for up to `timeout`, or until `patience`

@@ -25,6 +25,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Weak;
 use std::time::Duration;
 
 use rustix::net::{
@@ -38,6 +39,7 @@ use tokio::sync::watch;
 
 use crate::inherited::{Inherited, unix};
 use crate::listener::Listener;
+use crate::server::Server;
 
 /// What the old process says. The number is the version of this exchange.
 const HELLO: &[u8] = b"sluice takeover 1\n";
@@ -65,6 +67,18 @@ const MODE: u32 = 0o600;
 /// # Cancellation
 /// Safe: the other process goes on.
 pub async fn ask(path: &Path) -> io::Result<Option<(Inherited, Confirmation)>> {
+    let mut asked = ask_once(path).await;
+    for _ in 0..ENDS_MAX {
+        if !asked.as_ref().is_err_and(has_ended) {
+            break;
+        }
+        tokio::time::sleep(ACCEPT_RETRY).await;
+        asked = ask_once(path).await;
+    }
+    asked
+}
+
+async fn ask_once(path: &Path) -> io::Result<Option<(Inherited, Confirmation)>> {
     let stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
         Err(error) => {
@@ -80,6 +94,14 @@ pub async fn ask(path: &Path) -> io::Result<Option<(Inherited, Confirmation)>> {
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it does not answer"))??;
     Ok(Some((Inherited::from_predecessor(descriptors), Confirmation { stream })))
 }
+
+/// Whoever was asked has ended before its answer: the next one to be asked is another one, or none.
+fn has_ended(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+}
+
+/// How often one may end before its answer.
+const ENDS_MAX: usize = 5;
 
 /// What is left to say to the old process.
 #[derive(Debug)]
@@ -104,6 +126,8 @@ impl Confirmation {
 #[derive(Debug)]
 pub struct Offer {
     listener: Listener,
+    /// Where clients come in.
+    clients: Vec<Weak<Listener>>,
 }
 
 impl Offer {
@@ -117,7 +141,13 @@ impl Offer {
             Some((socket, _)) => Listener::of_socket(&listen, socket)?,
             None => Listener::bind(&listen, MODE)?,
         };
-        Ok(Self { listener })
+        Ok(Self { listener, clients: Vec::new() })
+    }
+
+    /// Clients of `server` come in by sockets that are on offer.
+    #[must_use]
+    pub fn of(self, server: &Server) -> Self {
+        Self { clients: server.listeners(), ..self }
     }
 
     /// Serves until another process has taken what is on offer, and the socket of this offer. The
@@ -125,13 +155,34 @@ impl Offer {
     pub async fn taken(self, mut offered: watch::Receiver<Offered>) -> Option<UnixStream> {
         let Listener::Unix(listener, _) = &self.listener else { return None };
         let stream = loop {
-            match hand_over(listener, &mut offered).await {
+            match self.hand_over(listener, &mut offered).await {
                 Ok(stream) => break stream,
                 Err(error) => tracing::warn!(%error, "a takeover failed; this process goes on"),
             }
         };
         self.listener.leave_to_successor();
         Some(stream)
+    }
+
+    async fn hand_over(
+        &self,
+        listener: &UnixListener,
+        offered: &mut watch::Receiver<Offered>,
+    ) -> io::Result<UnixStream> {
+        let stream = send_to_next(listener, offered).await?;
+        self.lend(true);
+        let taken = taken(stream).await;
+        if taken.is_err() {
+            self.lend(false);
+        }
+        taken
+    }
+
+    /// Whether another process has what is on offer, and has not said yet that it serves. This one may
+    /// be told to end before it does.
+    fn lend(&self, is_lent: bool) {
+        self.listener.lend(is_lent);
+        self.clients.iter().filter_map(Weak::upgrade).for_each(|clients| clients.lend(is_lent));
     }
 }
 
@@ -144,11 +195,12 @@ pub enum Offered {
     NotNow,
 }
 
-async fn hand_over(
+/// Answers who asks next.
+async fn send_to_next(
     listener: &UnixListener,
     offered: &mut watch::Receiver<Offered>,
 ) -> io::Result<UnixStream> {
-    let mut stream = match listener.accept().await {
+    let stream = match listener.accept().await {
         Ok((stream, _)) => stream,
         Err(error) => {
             tokio::time::sleep(ACCEPT_RETRY).await;
@@ -173,6 +225,11 @@ async fn hand_over(
         }
     });
     sending.await?;
+    Ok(stream)
+}
+
+/// Waits until the other process serves.
+async fn taken(mut stream: UnixStream) -> io::Result<UnixStream> {
     let mut answer = vec![0; TAKEN.len()];
     let answered = tokio::time::timeout(TAKEN_TIMEOUT, stream.read_exact(&mut answer)).await;
     match answered {
@@ -209,6 +266,9 @@ fn receive(stream: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             sockets.extend(rights);
         }
+    }
+    if received.bytes == 0 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends before it answers"));
     }
     if received.bytes != HELLO.len() || hello != HELLO {
         let what = "it speaks another version of this exchange";

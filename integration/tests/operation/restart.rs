@@ -17,7 +17,7 @@ use integration::client;
 use integration::error::Result;
 use integration::ports::{free_port, loopback};
 use integration::raw::{Login, RawConn};
-use integration::scenario::{Shared, connect};
+use integration::scenario::{Shared, connect, wait_until};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
@@ -100,15 +100,31 @@ async fn the_socket_of_clients_stays_when_it_is_handed_over() {
     let run = |arguments: &'static [&'static str]| {
         SluiceProcess::spawn_with(&yaml, (config.listen, config.admin), &[], arguments).unwrap()
     };
+    let path = socket.to_str().unwrap().to_owned();
+    let options = client::options(loopback(1), "web").socket(Some(path)).prefer_socket(true);
     let mut first = run(&[]);
     first.wait_until_ready().await.unwrap();
     let mut second = run(&["--takeover"]);
     first.ended(SOON).await.unwrap();
     second.wait_until_ready().await.unwrap();
-    let path = socket.to_str().unwrap().to_owned();
-    let options = client::options(loopback(1), "web").socket(Some(path)).prefer_socket(true);
+    client::connect_with(options.clone()).await.unwrap().disconnect().await.unwrap();
+    // Also when it is told to end while the next one begins: `systemctl stop` behind a `start`.
+    let mut third = run(&["--takeover"]);
+    wait_until("the third one has the sockets", SOON, || async {
+        Ok(third.log()?.contains("taking over the listeners"))
+    })
+    .await
+    .unwrap();
+    third.signal("STOP").unwrap();
+    second.signal("TERM").unwrap();
+    assert!(second.ended(SOON).await.unwrap().success());
+    third.signal("CONT").unwrap();
+    third.wait_until_ready().await.unwrap();
     client::connect_with(options).await.unwrap().disconnect().await.unwrap();
-    second.stop(SOON).await.unwrap();
+    let mut last = run(&["--takeover"]);
+    third.ended(SOON).await.unwrap();
+    last.wait_until_ready().await.unwrap();
+    last.stop(SOON).await.unwrap();
     assert!(!socket.exists(), "the last one removes it");
     assert!(!dir.0.join("takeover.sock").exists());
 }

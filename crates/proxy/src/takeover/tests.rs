@@ -82,6 +82,40 @@ async fn where_nobody_answers_there_is_nothing_to_take() {
     assert!(ask(&dir.socket()).await.expect("no fault").is_none());
 }
 
+/// It was told that another version of this exchange is spoken.
+#[tokio::test]
+async fn who_asks_one_that_ends_before_its_answer_asks_again_and_finds_nobody() {
+    let dir = Dir::new("ends");
+    let path = dir.socket();
+    let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+    let ends = std::thread::spawn(move || drop(listener.accept().expect("who asks")));
+    assert!(ask(&path).await.expect("no fault").is_none());
+    ends.join().expect("it has answered nothing");
+}
+
+/// Its files were removed under the new one, which could neither be reached nor be taken over from.
+#[tokio::test]
+async fn who_ends_before_the_next_one_serves_leaves_it_the_files_of_its_sockets() {
+    let dir = Dir::new("early");
+    let clients = Listen::Unix(dir.0.join("clients.sock"));
+    let clients = std::sync::Arc::new(Listener::bind(&clients, 0o777).expect("bound"));
+    let offer = Offer::bind(&dir.socket(), &mut Inherited::default()).expect("an offer");
+    let offer = Offer { clients: vec![std::sync::Arc::downgrade(&clients)], ..offer };
+    let socket = clients.as_fd().try_clone_to_owned().expect("a descriptor");
+    let taken = tokio::spawn(offer.taken(offered(vec![socket])));
+    let (mut inherited, confirmation) =
+        ask(&dir.socket()).await.expect("an answer").expect("somebody");
+    drop(clients);
+    taken.abort();
+    assert!(taken.await.is_err());
+    let path = dir.0.join("clients.sock");
+    assert!(path.exists() && dir.socket().exists());
+    let next = Offer::bind(&dir.socket(), &mut inherited).expect("it can be asked in its turn");
+    assert!(confirmation.confirm().await.is_err(), "nobody listens");
+    drop((next, inherited));
+    assert!(!dir.socket().exists(), "the last one removes it");
+}
+
 #[tokio::test]
 async fn who_asks_while_the_listeners_close_waits_and_gets_what_is_left() {
     let dir = Dir::new("closing");

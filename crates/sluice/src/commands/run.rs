@@ -111,17 +111,20 @@ async fn inherit(run: &Run, loaded: &Loaded) -> Result<(Inherited, Option<Confir
 /// Tells the process before that this one serves.
 async fn confirm(confirmation: Option<Confirmation>, running: &Running) {
     let Some(confirmation) = confirmation else { return };
+    let history = running.history.handle();
     match confirmation.confirm().await {
         // What it still has at the server counts here until it has ended.
         Ok(stream) => {
             let following = takeover::budgets::follow(stream, running.clusters.clone());
-            let history = running.history.handle();
             drop(tokio::spawn(async move {
                 following.await;
                 history.predecessor_has_ended();
             }));
         }
-        Err(error) => tracing::warn!(%error, "the process before is gone; this one serves"),
+        Err(error) => {
+            tracing::warn!(%error, "the process before is gone; this one serves");
+            history.predecessor_has_ended();
+        }
     }
 }
 
@@ -369,7 +372,7 @@ impl Successor {
             return Ok(Self { taken: None, offers, admin: None, telling: None });
         };
         let fault = |error: io::Error| format!("takeover_socket {}: {error}", path.display());
-        let offer = Offer::bind(path, inherited).map_err(fault)?;
+        let offer = Offer::bind(path, inherited).map_err(fault)?.of(server);
         let mut sockets = server.share_listeners().map_err(fault)?;
         sockets.push(admin.try_clone().map_err(fault)?.into());
         let admin = Some(admin.try_clone().map_err(fault)?);
