@@ -21,6 +21,7 @@ use integration::scenario::{Shared, connect, wait_until};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
+use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
 mod budgeted;
@@ -86,6 +87,22 @@ async fn a_new_process_that_fails_leaves_the_running_one_as_it_was() {
     assert!(log.contains("cluster second: cannot listen on"), "{log}");
     web.query("SELECT 1").await.unwrap().accepted().unwrap();
     connect(&running, "web").await.unwrap().query("SELECT 1").await.unwrap().accepted().unwrap();
+}
+
+#[tokio::test]
+async fn a_start_outlives_a_hangup_and_a_process_that_ends_before_it_answers() {
+    let servers = MYSQL.get().await.unwrap();
+    let dir = Dir::new("hangup");
+    let config = takeover_config(servers, &dir);
+    let silent = UnixListener::bind(dir.0.join("takeover.sock")).unwrap();
+    let addresses = (config.listen, config.admin);
+    let arguments = ["--takeover"];
+    let mut next = SluiceProcess::spawn_with(&config.render(), addresses, &[], &arguments).unwrap();
+    let (asks, _) = silent.accept().await.unwrap();
+    next.signal("HUP").unwrap();
+    drop((asks, silent));
+    next.wait_until_ready().await.unwrap();
+    next.stop(SOON).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `sluice run`: boot, serve, drain.
 
+mod signals;
+
 use std::io;
 use std::net::TcpListener;
 use std::num::NonZero;
@@ -26,10 +28,11 @@ use proxy::telemetry::{Telemetry, TelemetryConfig};
 use proxy::unbound::cannot_listen;
 use proxy::workers::Threads;
 use tokio::net::UnixStream;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::signals::{Hangups, Signals, Told};
 use super::door::{self, Failure};
 use crate::cli::Run;
 use crate::log::Log;
@@ -44,6 +47,15 @@ pub(crate) fn run(run: &Run) -> ExitCode {
             return door::complain(&Failure::refused(format!("cannot log: {error}")));
         }
     };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let begun = runtime.and_then(|runtime| Ok((Hangups::take(&runtime)?, runtime)));
+    let (hangups, runtime) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            tracing::error!("cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let loaded = match reload::load_to_run(&run.config) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -53,7 +65,7 @@ pub(crate) fn run(run: &Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match serve(run, &loaded, &log) {
+    match serve(run, &loaded, &log, (runtime, hangups)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -64,14 +76,17 @@ pub(crate) fn run(run: &Run) -> ExitCode {
 
 /// Everything but relaying and the admin port runs on one thread: accepting, timers, probes, the
 /// file.
-fn serve(run: &Run, loaded: &Loaded, log: &Log) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
+fn serve(
+    run: &Run,
+    loaded: &Loaded,
+    log: &Log,
+    (runtime, hangups): (Runtime, Hangups),
+) -> Result<(), String> {
     let served = runtime.block_on(async {
         let (mut inherited, confirmation) = inherit(run, loaded).await?;
-        let running = Running::boot(run, loaded, &mut inherited, log)?;
+        let signals = Signals::new(hangups);
+        let signals = signals.map_err(|error| format!("cannot take signals: {error}"))?;
+        let running = Running::boot(run, loaded, &mut inherited, (log, signals))?;
         let left = inherited.left();
         if !left.is_empty() {
             tracing::warn!(?left, "inherited sockets on which nothing is configured to listen");
@@ -172,23 +187,15 @@ struct Successor {
     telling: Option<Telling>,
 }
 
-/// What the operator may send.
-struct Signals {
-    hangup: Signal,
-    interrupt: Signal,
-    terminate: Signal,
-}
-
 impl Running {
     fn boot(
         run: &Run,
         loaded: &Loaded,
         inherited: &mut Inherited,
-        log: &Log,
+        (log, signals): (&Log, Signals),
     ) -> Result<Self, String> {
         let config = &loaded.config;
         // Before anybody is let in: whatever may fail.
-        let signals = Signals::new().map_err(|error| format!("cannot take signals: {error}"))?;
         let address = config.admin.listen;
         let admin = inherited
             .take_tcp(address)
@@ -415,31 +422,6 @@ impl Successor {
     fn offer_the_rest(&mut self) {
         if let Some(admin) = self.admin.take() {
             self.offers.send_replace(Offered::Sockets(vec![admin.into()]));
-        }
-    }
-}
-
-/// What a signal means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    Reload,
-    End,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            hangup: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) -> Told {
-        tokio::select! {
-            _ = self.hangup.recv() => Told::Reload,
-            _ = self.interrupt.recv() => Told::End,
-            _ = self.terminate.recv() => Told::End,
         }
     }
 }
