@@ -7,6 +7,8 @@ use crate::answer::Answer;
 pub enum Denial {
     /// What the client answered the greeting with is no login.
     BadHandshake,
+    /// It has another sequence id than what follows a greeting.
+    OutOfOrder,
     /// The client came without TLS, and `client_tls` requires it.
     TlsRequired,
     /// `backend_tls` wants TLS, and the server offers none.
@@ -35,6 +37,7 @@ impl Denial {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BadHandshake => "bad_handshake",
+            Self::OutOfOrder => "out_of_order",
             Self::TlsRequired => "tls_required",
             Self::ServerWithoutTls => "server_without_tls",
             Self::ServerTlsFailed => "server_tls_failed",
@@ -58,6 +61,7 @@ impl Denial {
 
     fn code(self) -> (u16, &'static [u8; 5]) {
         match self {
+            Self::OutOfOrder => (ER_NET_PACKETS_OUT_OF_ORDER, b"08S01"),
             Self::TlsRequired => (ER_SECURE_TRANSPORT_REQUIRED, b"HY000"),
             Self::PasswordUnreadable | Self::UserUnreadable => (ER_ACCESS_DENIED_ERROR, b"28000"),
             Self::Uncompressed => (ER_WRONG_COMPRESSION_ALGORITHM_CLIENT, b"HY000"),
@@ -74,6 +78,7 @@ impl Denial {
     fn message(self) -> &'static str {
         match self {
             Self::BadHandshake => "Bad handshake [sluice]",
+            Self::OutOfOrder => "Got packets out of order [sluice]",
             Self::TlsRequired => {
                 "Connections using insecure transport are prohibited [sluice client_tls=required]"
             }
@@ -110,6 +115,7 @@ impl Denial {
 
 const ER_ACCESS_DENIED_ERROR: u16 = 1045;
 const ER_HANDSHAKE_ERROR: u16 = 1043;
+const ER_NET_PACKETS_OUT_OF_ORDER: u16 = 1156;
 const ER_SECURE_TRANSPORT_REQUIRED: u16 = 3159;
 const ER_WRONG_COMPRESSION_ALGORITHM_CLIENT: u16 = 3922;
 const ER_WRONG_COMPRESSION_LEVEL_CLIENT: u16 = 3923;

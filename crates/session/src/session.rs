@@ -278,7 +278,7 @@ impl Session {
                 let next = Login::again(&change, payload, header.sequence, &mut self.desk());
                 self.after_login(next, input)
             }
-            Err(_) => self.close(CloseReason::ClientProtocol),
+            Err(_) => self.refuse(idle::malformed()),
         }
     }
 

@@ -65,19 +65,38 @@ async fn bytes_before_the_login_that_no_client_sends_harm_nobody() {
 async fn who_answers_the_greeting_with_no_login_is_told_as_directly() {
     for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
         let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
-        for payload in [&[][..], &[0, 2, 0, 0, 0, 0, 0, 1, 45, 0]] {
+        // The last two are logins, but for their sequence id.
+        let login = a_handshake_response(servers.primary.addr()).await;
+        let login = login.get(HEADER_LEN..).unwrap();
+        for (sequence, payload) in
+            [(1, &[][..]), (1, &[0, 2, 0, 0, 0, 0, 0, 1, 45, 0]), (0, login), (2, login)]
+        {
             let mut told = Vec::new();
             for addr in [servers.primary.addr(), sluice.listen_addr()] {
                 let mut conn = RawConn::connect(addr).await.unwrap();
                 conn.read_packet().await.unwrap();
-                conn.send_bytes(&framed(1, payload)).await.unwrap();
+                conn.send_bytes(&framed(sequence, payload)).await.unwrap();
                 let answer = conn.read_packet().await.unwrap();
                 let errno = answer.err().map(|(errno, _)| errno);
                 told.push((answer.seq, errno, answer.payload.get(..22).map(<[u8]>::to_vec)));
             }
-            assert_eq!(told[1], told[0], "{payload:?}");
+            assert_eq!(told[1], told[0], "{sequence} {payload:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_change_of_user_that_is_cut_short_is_answered_and_the_session_goes_on() {
+    let config = Config::new(MYSQL.get().await.unwrap()).unwrap();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let mut conn = RawConn::open(sluice.listen_addr(), &Login::new("app")).await.unwrap();
+    for payload in [&b"\x11"[..], b"\x11app"] {
+        conn.send_bytes(&framed(0, payload)).await.unwrap();
+        let answer = conn.read_packet().await.unwrap();
+        assert_eq!((answer.seq, answer.err().map(|(errno, _)| errno)), (1, Some(1835)));
+    }
+    conn.send_bytes(&framed(0, b"\x0e")).await.unwrap();
+    assert_eq!(conn.read_packet().await.unwrap().payload.first(), Some(&0));
 }
 
 #[tokio::test]
@@ -239,6 +258,8 @@ async fn a_greeting(addr: SocketAddr) -> Vec<u8> {
     framed(packet.seq, &packet.payload)
 }
 
+/// What a packet has in front of its payload.
+const HEADER_LEN: usize = 4;
 const ROUNDS: u32 = 3;
 /// Long enough that an answer which comes at once is there.
 const MOMENT: Duration = Duration::from_millis(15);

@@ -83,11 +83,7 @@ pub(crate) fn next(
             next
         }
         // Servers differ on whether they answer a command that is cut short, so that is done here.
-        Err(ProtocolError::CommandTruncated { .. }) => Next::Refuse(Refusing::command(Answer {
-            errno: ER_MALFORMED_PACKET,
-            sqlstate: *b"HY000",
-            message: b"Malformed communication packet [sluice executed=no]".to_vec(),
-        })),
+        Err(ProtocolError::CommandTruncated { .. }) => Next::Refuse(malformed()),
         // Text that cannot be found among its attributes is `unknown`.
         Err(_) => Next::Statement(plan::unknown(judge, server, input)),
     }
@@ -146,7 +142,7 @@ fn plan_command(
         Command::InitDb(schema) => Then::Schema(schema.to_vec()),
         Command::ProcessKill { connection_id } => Then::Kill(connection_id),
         Command::ChangeUser if arrived.whole => return Next::ChangeUser,
-        Command::ChangeUser => return Next::Close(CloseReason::ClientProtocol),
+        Command::ChangeUser => return Next::Refuse(malformed()),
         Command::Quit => {
             // A quit has no body; what a strange one has may not be there yet, and is not waited
             // for.
@@ -246,6 +242,15 @@ fn cursor_use(command: &Command<'_>, server: &ServerSide) -> Option<CursorUse> {
         | Command::Other(_)
         | Command::Empty => None,
     }
+}
+
+/// The answer to a command whose head cannot be read.
+pub(crate) fn malformed() -> Refusing {
+    Refusing::command(Answer {
+        errno: ER_MALFORMED_PACKET,
+        sqlstate: *b"HY000",
+        message: b"Malformed communication packet [sluice executed=no]".to_vec(),
+    })
 }
 
 fn not_relayed() -> Refusing {

@@ -246,11 +246,16 @@ fn deny(denial: Denial, why: &str, sequence: u8, out: &mut Outbox) -> Next {
 
 /// What follows the client's response, which may not have come: nobody reads before having said it.
 fn after_response(legs: Legs, client: &[u8]) -> u8 {
-    let awaited = match legs.client {
+    let awaited = first_sequence(legs);
+    FrameHeader::parse(client).map_or(awaited, |header| header.sequence).wrapping_add(1)
+}
+
+/// The sequence id of the client's response, on the leg that it comes by.
+fn first_sequence(legs: Legs) -> u8 {
+    match legs.client {
         Leg::Network | Leg::Unix => FIRST_SEQUENCE,
         Leg::Tls => FIRST_SEQUENCE.wrapping_add(1),
-    };
-    FrameHeader::parse(client).map_or(awaited, |header| header.sequence).wrapping_add(1)
+    }
 }
 
 /// The sequence id of what follows a greeting.

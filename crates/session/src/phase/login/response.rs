@@ -15,7 +15,7 @@ use wire::packet::ERR_HEADER;
 use super::exchange::{Exchange, Kept, kept_back, shown};
 use super::{
     Applicant, Desk, FIRST_SEQUENCE, Hello, Next, Stage, TooLong, after_response, deny,
-    login_frame, stay,
+    first_sequence, login_frame, stay,
 };
 use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
 use crate::compression::Compressions;
@@ -44,6 +44,11 @@ pub(super) fn next(hello: Hello, desk: &mut Desk<'_>, input: &Input<'_>) -> Next
         Some(Err(TooLong)) => return bad_handshake("the packet is too long", desk, input),
         None => return stay(Stage::Response(hello), Action::Read(Reads::Either)),
     };
+    let expected = first_sequence(desk.negotiated.legs);
+    if FrameHeader::parse(input.client).is_some_and(|header| header.sequence != expected) {
+        // Servers number their answer with the id that they awaited.
+        return deny(Denial::OutOfOrder, "", expected, desk.out);
+    }
     let in_tls = desk.negotiated.legs.client == Leg::Tls;
     let offers_tls = hello.offered.has(CLIENT_SSL);
     let response = match parse_client_hello(payload, desk.negotiated.server_capabilities) {
