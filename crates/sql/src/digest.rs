@@ -180,7 +180,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             Kind::Text | Kind::DollarText => self.string(token),
             Kind::Number => {
                 if let Some(at) = self.sign_at.take() {
-                    self.out.truncate(at);
+                    self.take_back(at);
                 }
                 self.literal();
             }
@@ -230,8 +230,7 @@ impl<'t, 'o> Writer<'t, 'o> {
     /// `0x4D` and `0b01`, which to the lexer may as well be names, and `\N`, another NULL.
     fn is_number(&mut self, token: Token, bytes: &[u8]) -> bool {
         if bytes == b"N" && self.before_token.kind == Kind::Punct(b'\\') {
-            self.out.truncate(self.before_at);
-            self.before = Before::Other;
+            self.take_back(self.before_at);
             return self.before_token.end == token.start;
         }
         match bytes {
@@ -280,8 +279,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             return self.literal();
         }
         if introduces {
-            self.out.truncate(self.before_at);
-            self.before = Before::Other;
+            self.take_back(self.before_at);
         }
         self.literal();
     }
@@ -387,6 +385,12 @@ impl<'t, 'o> Writer<'t, 'o> {
         if self.sign_at.is_some() {
             self.impure();
         }
+    }
+
+    /// What stands from there on belongs to the literal that comes, which stands in its place.
+    fn take_back(&mut self, at: usize) {
+        self.out.truncate(at);
+        self.before = if self.out.ends_with(b"(") { Before::Glue } else { Before::Other };
     }
 
     fn write(&mut self, bytes: &[u8], space: bool) {
