@@ -32,8 +32,8 @@ pub struct Record {
     pub bytes_in: u64,
     /// Bytes of the answer.
     pub bytes_out: u64,
-    /// Warnings that the server has counted.
-    pub warnings: u16,
+    /// Warnings that the server has counted, of a text of several statements all of theirs.
+    pub warnings: u32,
     /// What became of it.
     pub ending: Ending,
 }
@@ -84,7 +84,7 @@ impl Ending {
     }
 
     #[inline]
-    fn pack(self) -> (u16, u16) {
+    fn pack(self) -> (u8, u16) {
         match self {
             Self::Done => (0, 0),
             Self::Failed(errno) => (1, errno),
@@ -97,7 +97,7 @@ impl Ending {
     }
 
     #[inline]
-    fn unpack(kind: u16, number: u16) -> Self {
+    fn unpack(kind: u8, number: u16) -> Self {
         match kind {
             1 => Self::Failed(number),
             2 => Self::Lost,
@@ -124,8 +124,7 @@ impl Record {
     #[must_use]
     pub fn to_words(&self) -> [u64; RECORD_WORDS] {
         let (kind, number) = self.ending.pack();
-        let [a, b] = self.warnings.to_le_bytes();
-        let [c, d] = kind.to_le_bytes();
+        let [a, b, c, d] = self.warnings.to_le_bytes();
         let [e, f] = number.to_le_bytes();
         let known = u8::from(self.digest.is_some());
         [
@@ -139,7 +138,7 @@ impl Record {
             self.rows_affected,
             self.bytes_in,
             self.bytes_out,
-            u64::from_le_bytes([a, b, c, d, e, f, known, 0]),
+            u64::from_le_bytes([a, b, c, d, e, f, kind, known]),
             self.tags,
         ]
     }
@@ -150,8 +149,8 @@ impl Record {
     pub fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
         let [digest, app, schema, user, server_ns, queued_ns, rest @ ..] = *words;
         let [rows_sent, rows_affected, bytes_in, bytes_out, packed, tags] = rest;
-        let [a, b, c, d, e, f, known, _] = packed.to_le_bytes();
-        let [kind, number] = [[c, d], [e, f]].map(u16::from_le_bytes);
+        let [a, b, c, d, e, f, kind, known] = packed.to_le_bytes();
+        let number = u16::from_le_bytes([e, f]);
         Self {
             digest: (known != 0).then_some(digest),
             app,
@@ -164,7 +163,7 @@ impl Record {
             rows_affected,
             bytes_in,
             bytes_out,
-            warnings: u16::from_le_bytes([a, b]),
+            warnings: u32::from_le_bytes([a, b, c, d]),
             ending: Ending::unpack(kind, number),
         }
     }
@@ -201,7 +200,7 @@ mod tests {
                 rows_affected: 4,
                 bytes_in: 5,
                 bytes_out: 6,
-                warnings: 65_535,
+                warnings: 131_070,
                 ending,
                 ..Record::default()
             };

@@ -31,7 +31,7 @@ pub(crate) struct Answered {
     pub(crate) error: Option<u16>,
     rows: u64,
     affected_rows: u64,
-    warnings: u16,
+    warnings: u32,
 }
 
 /// As what a statement was counted.
@@ -91,7 +91,7 @@ impl InsightsTap {
             error: end.error,
             rows: end.rows,
             affected_rows: end.affected_rows,
-            warnings: u16::try_from(end.warnings).unwrap_or(u16::MAX),
+            warnings: end.warnings,
         });
     }
 
