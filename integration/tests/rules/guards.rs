@@ -8,6 +8,7 @@
 )]
 
 mod corpus;
+mod given_up;
 mod hidden;
 
 use std::time::{Duration, Instant};

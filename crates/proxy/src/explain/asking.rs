@@ -73,10 +73,13 @@ impl Pool {
         idle.retain(|idle| idle.to == *to);
         let link = idle.pop().map(|idle| idle.link);
         drop(idle);
-        link.unwrap_or_else(|| {
-            let account = ProbeAccount::of(&to.probe, &to.tls, &self.links);
-            Link::new(&to.primary, account, ANSWER_MAX).noted_in(&self.links)
-        })
+        link.unwrap_or_else(|| self.link(to))
+    }
+
+    /// Another connection.
+    fn link(&self, to: &Target) -> Link {
+        let account = ProbeAccount::of(&to.probe, &to.tls, &self.links);
+        Link::new(&to.primary, account, ANSWER_MAX).noted_in(&self.links)
     }
 
     /// The primary is another server than before.
@@ -110,6 +113,8 @@ pub(super) async fn ask(pool: &Pool, policy: &ClusterPolicy, subject: &Subject) 
         Err(error) => {
             if !error.is_silence() {
                 pool.put_back(to, link);
+            } else if let Err(error) = stop(pool.link(&to), &link).await {
+                tracing::debug!(%error, "an EXPLAIN that was given up may go on");
             }
             match (error.code(), &error) {
                 (Some(code), _) if is_denial(code) => Asked::Denied(error.to_string()),
@@ -178,10 +183,32 @@ async fn explain(
     }
     let begin = if subject.writes { "START TRANSACTION" } else { "START TRANSACTION READ ONLY" };
     link.run(begin).await?;
-    let plan = link.rows(&format!("{explain} {}", subject.text)).await;
+    let plan = match link.rows(&format!("{explain} {}", subject.text)).await {
+        Err(error) if error.is_silence() => return Err(error),
+        plan => plan,
+    };
     // A connection that does not say so is given up, which rolls back as well.
     link.run("ROLLBACK").await?;
     Ok(rows_expected(&plan?).map_or(Asked::NotExplained, Asked::Rows))
+}
+
+/// Ends what the server still works out for an EXPLAIN that was given up. MySQL has no time limit for
+/// those of what writes, and none that a hint in the text does not lift; and a server does not notice
+/// that nobody waits.
+///
+/// The link is open, so that its id is nobody else's. At another server behind the same name it may be,
+/// but hardly that of an EXPLAIN of this account's.
+async fn stop(mut killer: Link, given_up: &Link) -> Result<(), ProbeError> {
+    let Some(id) = given_up.connection_id().get() else { return Ok(()) };
+    let look = format!(
+        "SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO LIKE 'EXPLAIN %' \
+         AND USER = SUBSTRING_INDEX(USER(), '@', 1)"
+    );
+    if killer.first(&look).await?.is_some() {
+        killer.run(&format!("KILL {id}")).await?;
+    }
+    killer.close().await;
+    Ok(())
 }
 
 /// Whether all that is there of these names is base tables. A name that is not there is that of a common
