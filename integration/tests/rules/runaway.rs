@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 mod another_server;
 mod cursors;
 mod edits;
+mod gone;
 mod kept;
 mod throttled;
 mod told;

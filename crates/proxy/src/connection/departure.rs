@@ -15,7 +15,8 @@
 //!
 //! Of a statement that counts for a budget the end is listened for all the same: its place is free
 //! when the server has finished, and in place of being closed the server's connection is closed for
-//! sending.
+//! sending. So it is with one that may run for so long only (`runaway`): a server goes on with what
+//! nobody waits for, and who watches it needs the connection.
 //!
 //! A client that has died and one that only has nothing more to say look the same until something
 //! is written to them, and both servers answer the second one: so do we. The rule of the statement
@@ -176,10 +177,12 @@ impl Connection {
         match (self.departure, farewell) {
             // What it has sent ahead is sent in its turn.
             (Departure::Finishing, _) | (_, Farewell::MoreToCome) => Ok(()),
-            (Departure::Noted | Departure::Unnoticed, Farewell::Gone) if self.budget.is_none() => {
+            (Departure::Noted | Departure::Unnoticed, Farewell::Gone)
+                if self.budget.is_none() && self.allowance.due().is_none() =>
+            {
                 Err(Ended::ByClient)
             }
-            // Of what counts for a budget the end is heard.
+            // Of what counts for a budget the end is heard, and of what may run for so long that it does.
             (Departure::Noted | Departure::Unnoticed, Farewell::Nothing | Farewell::Gone) => {
                 self.backend.end_sending();
                 Ok(())
