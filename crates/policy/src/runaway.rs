@@ -229,6 +229,8 @@ pub struct Quarantine {
     list: Arc<[Arc<Quarantined>]>,
     /// When the last of them is free.
     until: MonoTime,
+    /// When the first of those that come last is.
+    lane_ends: Option<MonoTime>,
 }
 
 /// Most entries of a cluster: the oldest leave first. Each was a statement that was killed.
@@ -240,7 +242,9 @@ const DEPRIORITISED_PER_S_MAX: usize = 20;
 impl Quarantine {
     fn of(list: Vec<Arc<Quarantined>>) -> Self {
         let until = list.iter().map(|entry| entry.until).max().unwrap_or_default();
-        Self { list: list.into(), until }
+        let comes_last = |entry: &&Arc<Quarantined>| entry.action == RunawayAction::Deprioritise;
+        let lane_ends = list.iter().filter(comes_last).map(|entry| entry.until).min();
+        Self { list: list.into(), until, lane_ends }
     }
 
     /// What stood in an earlier process, the oldest first.
@@ -280,6 +284,19 @@ impl Quarantine {
     /// Everything in it now.
     pub fn standing(&self, now: MonoTime) -> impl Iterator<Item = &Arc<Quarantined>> {
         self.list.iter().filter(move |entry| now < entry.until)
+    }
+
+    /// When somebody who comes last need not any more: to be looked at then, for who stands in that line
+    /// waits for nothing. `None`: nobody comes last.
+    #[must_use]
+    pub fn lane_ends(&self) -> Option<MonoTime> {
+        self.lane_ends
+    }
+
+    /// The same without what is free by now.
+    #[must_use]
+    pub fn at(&self, now: MonoTime) -> Self {
+        Self::of(self.standing(now).cloned().collect())
     }
 
     /// Whether an entry changes enough to be put in force. Killing is slow, and always worth it. What
@@ -418,6 +435,18 @@ mod tests {
         assert!(quarantine.is_worth(&entry(11, 0)), "a KILL has happened");
         let busy = (102..=120).fold(quarantine, |quarantine, hash| quarantine.with(late(hash, 0)));
         assert!(!busy.is_worth(&late(21, 0)) && busy.is_worth(&late(21, 1)));
+    }
+
+    #[test]
+    fn a_lane_ends_with_the_time_of_what_comes_last() {
+        let late = |hash, since| {
+            Arc::new(Quarantined { action: RunawayAction::Deprioritise, ..entry(hash, since) })
+        };
+        let killed = Arc::new(entry(33, 0));
+        let all = Quarantine::of(vec![killed.clone(), late(11, 5), late(22, 10)]);
+        assert_eq!(all.lane_ends(), Some(at(65)));
+        assert_eq!(all.at(at(65)).lane_ends(), Some(at(70)));
+        assert_eq!(Quarantine::of(vec![killed]).lane_ends(), None, "nobody waits for it");
     }
 
     #[test]

@@ -369,6 +369,7 @@ impl Cluster {
             tokio::select! {
                 () = sleep => {}
                 () = tokio::time::sleep(CHANGE_POLL), if rule_clock.can_change() => {}
+                () = self.lane_ends() => self.leave_lanes(),
                 () = self.driver.notified() => {}
             }
         }

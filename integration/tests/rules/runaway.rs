@@ -20,6 +20,7 @@ mod cursors;
 mod edits;
 mod gone;
 mod kept;
+mod lanes;
 mod throttled;
 mod told;
 mod uploads;

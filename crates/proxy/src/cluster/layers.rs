@@ -142,6 +142,27 @@ impl Cluster {
         is_freed
     }
 
+    /// Waits until something need not come last any more.
+    pub(super) async fn lane_ends(&self) {
+        let ends = self.policy.load().quarantine.lane_ends();
+        match ends {
+            Some(at) => tokio::time::sleep_until(self.clock.instant(at)).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Has who stands in a line that is over judged again: those that come now do not stand in it, and
+    /// would go ahead of them.
+    pub(super) fn leave_lanes(self: &Arc<Self>) {
+        let changing = self.changing.lock();
+        let (running, now) = (self.policy(), self.clock.now());
+        if running.quarantine.lane_ends().is_some_and(|ends| ends <= now) {
+            let quarantine = running.quarantine.at(now);
+            self.put_in_force(Arc::new(running.with_quarantine(quarantine)));
+        }
+        drop(changing);
+    }
+
     fn put_in_force(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let config = policy.controller_config();
         let starvation = starvation::config(&policy);
