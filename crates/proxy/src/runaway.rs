@@ -270,9 +270,9 @@ impl Allowance {
     }
 
     /// There was nothing to kill any more, or it was not killed. Whether one of the two has been counted
-    /// before.
+    /// before, or that it was killed: who takes its answer slowly is still at it when it is looked at again.
     pub(crate) fn note_not_killed(&mut self) -> bool {
-        std::mem::replace(&mut self.failed, true)
+        std::mem::replace(&mut self.failed, true) || self.is_killed()
     }
 
     /// It was not killed for this reason. Whether that is to be told: each once, for it is tried again
@@ -291,10 +291,10 @@ impl Allowance {
         self.due = now.checked_add(RETRY);
     }
 
-    /// It commits. Whether this has been said before.
+    /// It commits. Whether this has been said before, or that it was killed.
     pub(crate) fn leave_alone(&mut self, now: Instant) -> bool {
         self.due = now.checked_add(COMMIT_POLL);
-        std::mem::replace(&mut self.left_alone, true)
+        std::mem::replace(&mut self.left_alone, true) || self.is_killed()
     }
 
     /// It has been killed. It is looked at again, for a procedure may go on behind a SLEEP that was

@@ -47,6 +47,16 @@ async fn the_clock_begins_once_when_the_server_has_the_statement() {
     assert_eq!(allowance.due(), None);
 }
 
+/// A client that took its answer slowly was counted as one whose statement was killed, and as one whose
+/// statement was over.
+#[tokio::test(start_paused = true)]
+async fn what_was_killed_is_counted_as_nothing_else() {
+    let mut allowance = Allowance::default();
+    allowance.begin(Some(runaway()), Instant::now());
+    assert!(!allowance.note_killed(Instant::now()));
+    assert!(allowance.note_not_killed() && allowance.leave_alone(Instant::now()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_edit_that_gives_more_spares_what_runs_until_that_is_used_up() {
     let (was, began) = (runaway(), Instant::now());
