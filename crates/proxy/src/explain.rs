@@ -14,8 +14,9 @@
 //! refused by what the server said of itself.
 //!
 //! The number is the server's own guess, block by block: of each table in the order of the plan, its
-//! `rows` for each row that the ones before it leave (`filtered`), summed. It is what would be read
-//! without a LIMIT; where that alone ends the reading, it counts.
+//! `rows` for each row that the ones before it leave (`filtered`), summed; of a block that depends on
+//! another for each row of that, where that is certain. It is what would be read without a LIMIT; where
+//! that alone ends the reading, it counts.
 
 mod asking;
 mod cache;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use policy::{BackendTls, ClusterPolicy, Probe};
 use sql::{Completeness, LexMode, Server, tables};
 
-use super::plan::rows_expected;
+use super::plan::{Dependents, rows_expected};
 use super::{EXPLAINS_MAX, Subject};
 use crate::board::ProbeError;
 use crate::link::denial::is_denial;
@@ -189,7 +189,8 @@ async fn explain(
     };
     // A connection that does not say so is given up, which rolls back as well.
     link.run("ROLLBACK").await?;
-    Ok(rows_expected(&plan?).map_or(Asked::NotExplained, Asked::Rows))
+    let dependents = Dependents::of(&subject.text, subject.server);
+    Ok(rows_expected(&plan?, dependents).map_or(Asked::NotExplained, Asked::Rows))
 }
 
 /// Ends what the server still works out for an EXPLAIN that was given up. MySQL has no time limit for
