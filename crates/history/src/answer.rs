@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::book::Recent;
 use crate::disk::{Asked, Reading};
-use crate::record::{At, Counts, Event, MinuteRow, Span, SpanFacts, SpanKind};
+use crate::record::{At, Counts, Event, MinuteRow, Run, Span, SpanFacts, SpanKind};
 
 pub use self::shown::{Answer, Checks, Gap, Held, Kept, LeftOut, Part, Share, SignalPart, State};
 
@@ -180,19 +180,21 @@ impl Making<'_, '_> {
         (events.split_off(left), crate::words::count(left))
     }
 
-    /// Between the runs of the file nobody wrote.
+    /// Between the runs of the file nobody wrote, or the clock showed another time.
     fn gaps(&mut self) -> Vec<Gap> {
         let asked = *self.asked;
         let runs = self.read(|disk| disk.runs(&asked)).unwrap_or_default();
         let mut gaps = Vec::new();
-        let mut seen: Option<At> = None;
-        for run in runs {
-            if let Some(before) = seen
-                && run.began.0.saturating_sub(before.0) > GAP_MIN_MS
+        let mut seen: Option<(At, i64)> = None;
+        for Run { run, began, seen: seen_last, ended, .. } in runs {
+            if let Some((before, number)) = seen
+                && began.0.saturating_sub(before.0) > GAP_MIN_MS
             {
-                gaps.push(Gap { began: before, ended: run.began });
+                // Both are of one process.
+                let clock_set = run.abs_diff(number) <= RUNS_OF_PROCESS_MAX;
+                gaps.push(Gap { began: before, ended: began, clock_set });
             }
-            let last = run.ended.unwrap_or(run.seen);
+            let last = (ended.unwrap_or(seen_last), run);
             seen = Some(seen.map_or(last, |before| before.max(last)));
         }
         gaps
@@ -260,6 +262,9 @@ const QUIET_MS: i64 = 5_000;
 
 /// A shorter time between two processes is a restart that nobody has to be told of.
 const GAP_MIN_MS: i64 = 15_000;
+
+/// Runs of one process are numbered one behind the other, a clock that is set begins the next.
+const RUNS_OF_PROCESS_MAX: u64 = 1_000;
 
 /// An interval with what its signal was meanwhile.
 fn of_span(span: &Span, spans: &[Span]) -> Held {

@@ -45,7 +45,8 @@ pub fn sentences(answer: &Answer, zone: &TimeZone) -> Vec<String> {
     said.extend(events);
     for gap in &answer.kept.gaps {
         let (began, ended) = (times.show(gap.began), times.show(gap.ended));
-        said.push(format!("nothing was recorded {began}–{ended}: no Sluice ran here"));
+        let why = if gap.clock_set { "the clock was set" } else { "no Sluice ran here" };
+        said.push(format!("nothing was recorded {began}–{ended}: {why}"));
     }
     if answer.kept.since > answer.since {
         said.push(format!("the history begins at {}", times.show(answer.kept.since)));

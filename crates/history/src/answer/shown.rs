@@ -200,7 +200,7 @@ pub struct Kept {
     pub since: At,
     /// What is wrong with that.
     pub trouble: Option<String>,
-    /// Times in which no Sluice wrote here.
+    /// Times of which nothing was written here.
     pub gaps: Vec<Gap>,
 }
 
@@ -212,4 +212,6 @@ pub struct Gap {
     pub began: At,
     /// Its end.
     pub ended: At,
+    /// Whether the clock of a process was set, which ran all the time; else no Sluice ran here.
+    pub clock_set: bool,
 }

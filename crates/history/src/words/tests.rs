@@ -447,3 +447,22 @@ fn over_a_restart_memory_and_file_tell_one_story_and_the_gap() {
     assert!(begins("etl was held 07:10:40–07:15:00: lag 3.2 s at replica db3 "), "{said:#?}");
     assert!(begins("nothing was recorded 07:10:20–07:10:40: no Sluice ran here"), "{said:#?}");
 }
+
+/// It was said that no Sluice ran in the time that the clock had left out.
+#[test]
+fn over_a_clock_that_is_set_the_gap_is_the_clocks() {
+    let directory = crate::disk::scratch::Scratch::new();
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    let mut world = World::new("2026-11-22T07:00:00Z");
+    world.quiet_until("2026-11-22T07:05:00Z");
+    world.wall.0 += 3_600_000;
+    world.quiet_until("2026-11-22T08:10:00Z");
+    disk.write(&[world.book.writes()], world.wall).unwrap();
+    let (since, until) = ("2026-11-22T07:00:00Z", "2026-11-22T08:10:00Z");
+    let recent = world.book.recent(utc(since), utc(until));
+    let reading = Reading::open(directory.path(), recent.from).unwrap();
+    let answer = world.ask_with(None, since, until, Some(&reading));
+    let said = sentences(&answer, &TimeZone::UTC);
+    let gap = "nothing was recorded 07:05:00–08:05:00: the clock was set";
+    assert!(said.iter().any(|said| said == gap), "{said:#?}");
+}
