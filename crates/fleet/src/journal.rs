@@ -133,6 +133,23 @@ impl Journal {
         saved.map_err(|error| self.fault(&format!("cannot be written: {error}")))
     }
 
+    /// Sees that nobody has removed it. Where somebody has it is begun anew, with the next
+    /// [`Self::acquire`].
+    pub(crate) fn look(&self) {
+        // Whoever is writing it has it.
+        let Some(mut access) = self.access.try_lock() else { return };
+        if let Access::Writer(writer) = &*access
+            && writer.storage().is_gone()
+        {
+            let path = self.directory.join(JOURNAL);
+            tracing::warn!(
+                path = %path.display(),
+                "the journal of runtime rules was removed: another one is begun"
+            );
+            *access = Access::Other;
+        }
+    }
+
     /// Lets go of it for good: another process writes it from now on.
     pub(crate) fn let_go(&self) {
         *self.access.lock() = Access::LetGo;

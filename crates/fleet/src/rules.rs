@@ -12,6 +12,7 @@ use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::keeping::Trouble;
 use crate::draft::{LASTS_MAX, LASTS_MIN, Lift, LiftError, MakeError, RuleDraft, author_name};
@@ -24,6 +25,9 @@ const TABLE_PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// How long an answer waits for the disk.
 const DISK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the journal is there.
+const JOURNAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether a rule has ended, or the wall clock has jumped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -170,6 +174,7 @@ impl RuntimeRules {
     /// Lets rules end, puts in force what other Sluices have made, and keeps it. Runs until it is
     /// dropped.
     pub async fn keep(self) {
+        let mut looked = Instant::now();
         loop {
             for member in &self.inner.members {
                 member.pass_time(member.now());
@@ -178,7 +183,9 @@ impl RuntimeRules {
             for member in &self.inner.members {
                 member.follow_wall_clock(member.now());
             }
-            if self.inner.journal.is_some() && self.is_unsaved() {
+            let is_due = !self.is_taken_over() && looked.elapsed() >= JOURNAL_INTERVAL;
+            if self.inner.journal.is_some() && (is_due || self.is_unsaved()) {
+                looked = Instant::now();
                 // Whoever made a rule has been told, and the log has it.
                 drop(self.save().await);
             }

@@ -4,7 +4,9 @@
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 /// A directory, step by step.
@@ -28,7 +30,7 @@ pub(crate) trait Storage: Debug + Send {
 pub(crate) struct Disk {
     directory: PathBuf,
     /// Locked while this lives: the kernel lets go of it when the process ends, however it ends.
-    _lock: File,
+    lock: File,
 }
 
 /// A file is read up to this size: far more than a journal has.
@@ -45,9 +47,20 @@ impl Disk {
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(Self { directory: directory.to_owned(), _lock: lock })),
+            Ok(()) => Ok(Some(Self { directory: directory.to_owned(), lock })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Whether somebody has removed what is locked, with the directory or out of it: another process
+    /// would lock another file then.
+    pub(crate) fn is_gone(&self) -> bool {
+        let found = fs::metadata(self.directory.join(LOCK));
+        match (found, self.lock.metadata()) {
+            (Ok(found), Ok(ours)) => (found.dev(), found.ino()) != (ours.dev(), ours.ino()),
+            (Err(error), _) => error.kind() == io::ErrorKind::NotFound,
+            (Ok(_), Err(_)) => false,
         }
     }
 }

@@ -52,6 +52,11 @@ impl<S: Storage> Writer<S> {
         Ok((Self { storage, lines: 0, unsure: true }, found, aside))
     }
 
+    /// Where it is.
+    pub(crate) fn storage(&self) -> &S {
+        &self.storage
+    }
+
     /// Whether it is to be written anew before anything is added.
     pub(crate) fn wants_all(&self, live: usize) -> bool {
         self.unsure || self.lines > live.saturating_add(SPARE_LINES)

@@ -94,6 +94,7 @@ impl Inner {
         let Some(journal) = &self.journal else {
             return Err("the file has no `state_dir`".to_owned());
         };
+        journal.look();
         let (saved, wait) = if journal.is_others() {
             match self.acquire(journal) {
                 Ok(true) => (Ok(()), Wait::ForDisk),

@@ -199,3 +199,32 @@ async fn what_a_journal_holds_stands_also_where_nobody_can_write_it() {
     assert_eq!(names(&clusters[0]), ["file"]);
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// What stood was in no journal from then on, though whoever made it was told so, and another process
+/// could take the place.
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_is_removed_is_begun_anew() {
+    let directory = std::env::temp_dir().join(format!("sluice-removed-{}", std::process::id()));
+    drop(std::fs::remove_dir_all(&directory));
+    let start = || {
+        let clusters = clusters(FILE);
+        let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+        (RuntimeRules::kept_in(Some(&directory), &clusters, &telemetry), clusters)
+    };
+    let (rules, _) = start();
+    drop(rules.make(RuleDraft::of_app("etl", RuntimeEffect::Hold), "ann").await.unwrap());
+    let keeping = tokio::spawn(rules.clone().keep());
+    std::fs::remove_dir_all(&directory).unwrap();
+    let journal = directory.join("rules.journal");
+    while !journal.exists() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let (second, clusters) = start();
+    assert_eq!(names(&clusters[0]), ["runtime:etl", "file"]);
+    let web = RuleDraft::of_app("web", RuntimeEffect::Hold);
+    let made = second.make(web.clone(), "bob").await.unwrap();
+    assert!(made.journal.unwrap_err().contains("in use by another process"));
+    assert_eq!(rules.make(web, "ann").await.unwrap().journal, Ok(()));
+    keeping.abort();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
