@@ -30,6 +30,7 @@ mod running_away;
 mod securing;
 mod serving;
 mod stalling;
+mod unwanted;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -237,6 +238,9 @@ impl Connection {
             self.count(&statement);
         }
         self.leave_behind();
+        if self.session.owes_login() {
+            Box::pin(self.answer_greeting()).await;
+        }
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         self.close().await;
         if ended == Ended::Told {
@@ -244,13 +248,11 @@ impl Connection {
         }
     }
 
-    /// What the server did wrong, if it was its doing. Closing an idle session is its right.
+    /// What the server did wrong, if it was its doing and has not been noted. Closing an idle
+    /// session is its right.
     fn backend_error(&self, ended: &Ended) -> Option<BackendErrorKind> {
         match ended {
             Ended::BySession(CloseReason::BackendProtocol) => Some(BackendErrorKind::Protocol),
-            Ended::BySession(CloseReason::LoginRefused) if !self.session.is_greeted() => {
-                Some(BackendErrorKind::Greeting)
-            }
             Ended::BySession(CloseReason::LoginDenied(Denial::ServerWithoutTls)) => {
                 Some(BackendErrorKind::Tls)
             }

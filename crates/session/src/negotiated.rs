@@ -30,6 +30,8 @@ pub(crate) struct Negotiated {
     pub(crate) server: Server,
     /// The backend's id of this connection; they count from one, so zero is none.
     pub(crate) connection_id: u32,
+    /// The server's greeting has been answered, or is being: with a login, or a request for TLS.
+    pub(crate) is_answered: bool,
     /// What the server said it can; what it cannot is never read from the client's packets.
     pub(crate) server_capabilities: Capabilities,
     /// What both ends agreed on.

@@ -66,6 +66,29 @@ async fn probes_go_on_after_a_server_has_spoken_nonsense() {
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
 }
 
+/// At their `max_connections`, and to the address of a proxy that they have blocked, servers say an error in
+/// place of their greeting.
+#[tokio::test]
+async fn what_a_server_says_in_place_of_its_greeting_is_in_the_log() {
+    let listener = TcpListener::bind(loopback(0)).await.unwrap();
+    let config = Config::in_front_of(listener.local_addr().unwrap(), Vec::new()).unwrap();
+    let sluice = SluiceProcess::spawn(&config.render(), config.listen, config.admin, &[]).unwrap();
+    let said = framed(0, b"\xff\x69\x04Host '10.0.0.9' is blocked\nbecause");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            drop(stream.write_all(&said).await);
+        }
+    });
+    let logged = r#"error="error 1129: Host \'10.0.0.9\' is blocked\nbecause""#;
+    let started = Instant::now();
+    while !sluice.log().unwrap().contains(logged) {
+        assert!(started.elapsed() < SOON, "{}", sluice.log().unwrap());
+        drop(RawConn::open(config.listen, &Login::new("web")).await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(sluice.log().unwrap().contains(r#"kind="greeting""#));
+}
+
 /// A client of the hostile server.
 async fn meet(addr: SocketAddr) -> Result<()> {
     let mut conn = RawConn::connect(addr).await?;

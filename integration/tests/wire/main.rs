@@ -14,4 +14,5 @@ mod network;
 mod prepared;
 mod redirect;
 mod tls;
+mod unwanted;
 mod user_names;

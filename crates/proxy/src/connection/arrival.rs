@@ -11,11 +11,14 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
+use wire::frame::HEADER_LEN;
+use wire::packet::ErrPacket;
 use wire::proxy_protocol::{self, Decoded, Proxied};
 
 use super::errors::{self, ConnectFailure, LAST_WORDS_TIMEOUT, ProxyFault};
 use super::{Connection, Ended, Shared};
 use crate::board::Contact;
+use crate::printable::Printable;
 use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
@@ -350,6 +353,29 @@ impl Connection {
             let cluster = &self.shared.cluster;
             cluster.probes.primary_contact(Contact::Reached, cluster.now());
         }
+        if let Move::Forward { from: Side::Backend, len } = moved
+            && !self.session.is_greeted()
+        {
+            self.note_no_greeting(len);
+        }
+    }
+
+    /// The server's first word, of this length, is an error in place of its greeting: of Sluice's
+    /// address, or of its own state, so it is the operator's too.
+    fn note_no_greeting(&self, len: usize) {
+        let kind = BackendErrorKind::Greeting;
+        let cluster = &self.shared.cluster;
+        self.shared.telemetry.backend_error(&cluster.name, kind);
+        let told = cluster.turned_away.backend.lock().again(cluster.now());
+        let Some(untold) = told else { return };
+        let payload = self.backend.bytes().get(HEADER_LEN..len).unwrap_or_default();
+        let error = ErrPacket::parse(payload).map_or_else(
+            |error| error.to_string(),
+            |error| format!("error {}: {}", error.code, String::from_utf8_lossy(error.message)),
+        );
+        let error = Printable(error.as_bytes());
+        let (cluster, kind) = (&cluster.name, kind.as_str());
+        tracing::warn!(%cluster, peer = %self.peer, kind, %error, untold, "backend error");
     }
 
     /// Notes what the end of this login has shown of the primary.

@@ -108,6 +108,11 @@ impl Session {
         self.negotiated.connection_id != 0
     }
 
+    /// Whether the server has greeted and had no answer.
+    pub fn owes_login(&self) -> bool {
+        self.is_greeted() && !self.negotiated.is_answered
+    }
+
     /// What this leg is compressed with from the login's end on.
     pub fn compression(&self, side: Side) -> Option<Compression> {
         match side {

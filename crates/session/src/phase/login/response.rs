@@ -118,6 +118,7 @@ fn secure(
         TlsNeed::Start => {
             let fixed = payload.get(..SSL_REQUEST_LEN).unwrap_or_default();
             out.put_frame(FIRST_SEQUENCE, fixed);
+            negotiated.is_answered = true;
             patch_response(out, agreed | TLS | negotiated.compressions.to_server());
             stay(Stage::BackendTls(hello), Move::outbox_to(Side::Backend).into())
         }
@@ -197,6 +198,7 @@ fn respond(
     negotiated.compressions.put_level(response, frame_bytes);
     out.seal(backend);
     patch_response(out, negotiated.capabilities | tls | negotiated.compressions.to_server());
+    negotiated.is_answered = true;
     let exchange = Exchange::new(plugin, negotiated.nonce.clone(), (client, backend), kept);
     let sent = Move::Replace { from: Side::Client, drop: frame.len() };
     stay(Stage::Exchange(Box::new(exchange)), sent.into())
