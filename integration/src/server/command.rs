@@ -21,7 +21,7 @@ pub(super) fn server(options: &ServerOptions, dir: &Path, port: u16) -> Result<C
         .arg(path_option("--tmpdir=", dir))
         .arg(format!("--port={port}"))
         .arg(format!("--server-id={}", options.server_id))
-        .args(COMMON)
+        .args(COMMON.iter().filter(|common| !is_overridden(common, &options.extra_args)))
         .arg(match options.performance_schema {
             PerformanceSchema::Off => "--performance-schema=OFF",
             PerformanceSchema::On => "--performance-schema=ON",
@@ -32,6 +32,11 @@ pub(super) fn server(options: &ServerOptions, dir: &Path, port: u16) -> Result<C
         })
         .args(&options.extra_args);
     Ok(command)
+}
+
+/// MySQL does not take everything back that a flag has set.
+fn is_overridden(flag: &str, by: &[String]) -> bool {
+    by.iter().any(|extra| extra.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')))
 }
 
 /// A server refuses to run as root unless it is told to.
