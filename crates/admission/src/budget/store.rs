@@ -180,8 +180,25 @@ impl BucketStore {
             let least = || self.idle.least().filter(|_| is_full);
             let Some((empties_at, at)) = self.idle.emptied(now).or_else(least) else { return };
             self.idle.remove(empties_at, at);
-            self.forget(at);
+            if is_full || !self.keep_on(now, at, known) {
+                self.forget(at);
+            }
         }
+    }
+
+    /// A bucket should have emptied. It has not if an edit of the file has it drain more slowly.
+    fn keep_on(&mut self, now: MonoTime, at: BudgetUse, known: &KnownBudgets) -> bool {
+        let slot = self.find(at).and_then(|slot| self.get_mut(slot));
+        let Some(stored) = slot else { return false };
+        let Some(terms) = known.terms(stored.budget) else { return false };
+        stored.bucket.drain(now, terms);
+        let empties_at = stored.bucket.empties_at(Some(terms));
+        let owes = empties_at > now;
+        if owes {
+            stored.listed = Listed::Idle(empties_at);
+            self.idle.insert(empties_at, at);
+        }
+        owes
     }
 
     fn forget(&mut self, at: BudgetUse) {

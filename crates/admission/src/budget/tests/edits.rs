@@ -45,3 +45,23 @@ fn what_began_before_a_limit_came_is_not_owed_to_it() {
         assert!(owed(&budgets, after(1_202)) > foreseen);
     }
 }
+
+/// What had been at rest was forgotten when it would have been paid before the edit.
+#[test]
+fn what_a_lower_share_has_not_drained_yet_is_owed_whoever_comes() {
+    let mut budgets = Budgets::default();
+    in_force(&mut budgets, ZERO, terms(1.0));
+    let takes = |budgets: &mut Budgets, now, instance, seconds| {
+        let hold = budgets.take(now, &of(instance), (None, APP));
+        budgets.finish(now, &hold, &used(seconds));
+    };
+    let others = 2 * u64::try_from(WARM_MAX).unwrap();
+    takes(&mut budgets, after(0), 0, 100.0);
+    (1..others).for_each(|other| takes(&mut budgets, after(0), other, 0.0));
+    in_force(&mut budgets, after(50), terms(0.01));
+    (others..2 * others).for_each(|other| takes(&mut budgets, after(200), other, 0.0));
+    let stands = budgets.in_the_way(after(200), &of(0), (None, APP), |_| false);
+    assert!(matches!(stands, Some(InTheWay::Waits { .. })), "{stands:?}");
+    (0..others).for_each(|other| takes(&mut budgets, after(20_000), 2 * others + other, 0.0));
+    assert!(budgets.buckets_len() < WARM_MAX + 20, "{}", budgets.buckets_len());
+}
