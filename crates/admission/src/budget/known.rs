@@ -74,6 +74,15 @@ impl KnownBudgets {
         }
     }
 
+    /// Whether what is owed drains otherwise by these than by those in force.
+    pub(super) fn drains_otherwise(&self, book: &BudgetBook) -> bool {
+        let drains = |terms: &BudgetTerms| (terms.rate, terms.rows_per_s, terms.share);
+        let in_force = self.list.iter().filter_map(|known| Some((known.key, known.terms?)));
+        let mut differs =
+            in_force.map(|(key, was)| book.get(key).is_none_or(|is| drains(is) != drains(&was)));
+        differs.any(|differs| differs)
+    }
+
     /// Where a budget is that is in force, or was.
     pub(super) fn find(&self, key: BudgetKey) -> Option<usize> {
         self.indexes.get(&key).copied()

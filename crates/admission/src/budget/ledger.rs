@@ -133,7 +133,11 @@ pub(crate) enum InTheWay {
 impl Budgets {
     /// Other budgets are in force. What is at the server stays counted.
     pub(crate) fn configure(&mut self, now: MonoTime, book: &BudgetBook) {
-        self.known.configure(now, book);
+        let Self { known, buckets, .. } = self;
+        if known.drains_otherwise(book) {
+            buckets.drain_all(now, known);
+        }
+        known.configure(now, book);
     }
 
     /// The longest wait for a bucket.

@@ -86,6 +86,16 @@ impl BucketStore {
         self.slots.values().filter_map(|slot| self.stored.get(slot.index()))
     }
 
+    /// All have drained until now. That takes a millisecond where there are tens of thousands, when an
+    /// edit has them drain otherwise from then on.
+    pub(super) fn drain_all(&mut self, now: MonoTime, known: &KnownBudgets) {
+        for stored in &mut self.stored {
+            if let Some(terms) = known.terms(stored.budget) {
+                stored.bucket.drain(now, terms);
+            }
+        }
+    }
+
     /// How many are remembered.
     pub(super) fn len(&self) -> usize {
         self.slots.len()

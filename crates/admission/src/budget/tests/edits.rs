@@ -65,3 +65,18 @@ fn what_a_lower_share_has_not_drained_yet_is_owed_whoever_comes() {
     (0..others).for_each(|other| takes(&mut budgets, after(20_000), 2 * others + other, 0.0));
     assert!(budgets.buckets_len() < WARM_MAX + 20, "{}", budgets.buckets_len());
 }
+
+/// All of the time since somebody last came was taken for time of the new file.
+#[test]
+fn what_has_drained_until_an_edit_drained_as_the_file_said_then() {
+    let place = |share: f64| BudgetTerms { max_concurrency: None, burst: 100.0, ..terms(share) };
+    for (before, behind, left) in [(1.0, 0.01, 10.0), (0.01, 1.0, 99.1)] {
+        let mut budgets = Budgets::default();
+        in_force(&mut budgets, ZERO, place(before));
+        let hold = budgets.take(after(0), &of(0), (None, APP));
+        budgets.finish(after(0), &hold, &used(100.0));
+        in_force(&mut budgets, after(90), place(behind));
+        let owed = owed(&budgets, after(90));
+        assert!((owed - left).abs() < 1e-6, "{owed}");
+    }
+}
