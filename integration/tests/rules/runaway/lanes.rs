@@ -9,18 +9,20 @@ use super::*;
 async fn who_stands_in_a_line_waits_no_longer_than_that_is_there() {
     let _alone = ALONE.lock().await;
     let servers = MYSQL.get().await.unwrap();
-    let rules = "- { name: late, match: { app: late }, gate: none, permanent: true, runaway: { elapsed: 200ms, action: deprioritise, watch: { for: 1s } } }";
+    let rules = "- { name: late, match: { app: late }, gate: none, permanent: true, runaway: { elapsed: 200ms, action: deprioritise, watch: { for: 3s } } }";
     let sluice = started(servers, rules).await;
-    let connected = async || connect_as(&sluice, "late").await.unwrap();
+    let mut caught = connect_as(&sluice, "late").await.unwrap();
+    let first = connect_as(&sluice, "late").await.unwrap();
+    let second = connect_as(&sluice, "late").await.unwrap();
     let text = |seconds: &str| format!("SELECT SLEEP({seconds}) FROM ran_away");
-    connected().await.query(text("0.3")).await.unwrap().accepted().unwrap();
+    caught.query(text("0.3")).await.unwrap().accepted().unwrap();
     let lane = [("budget", "(deprioritised)")];
-    let first = Pending::query(connected().await, text("4"));
+    let _first = Pending::query(first, text("60"));
     wait_for_sum(&sluice, "sluice_budget_in_use", &lane, 1.0).await.unwrap();
-    let second = Pending::query(connected().await, text("0"));
+    let second = Pending::query(second, text("0"));
     let second = second.answered(Duration::from_secs(20)).await.unwrap();
     second.response.accepted().unwrap();
-    assert_eq!(sluice.metrics().await.unwrap().sum("sluice_budget_exceeded_total", &lane), 1.0);
-    assert_eq!(sluice.metrics().await.unwrap().sum("sluice_budget_in_use", &lane), 1.0);
-    first.answered(Duration::from_secs(20)).await.unwrap().response.accepted().unwrap();
+    let metrics = sluice.metrics().await.unwrap();
+    assert_eq!(metrics.sum("sluice_budget_exceeded_total", &lane), 1.0, "it stood there");
+    assert_eq!(metrics.sum("sluice_budget_in_use", &lane), 1.0, "the first goes on");
 }
