@@ -219,9 +219,9 @@ impl Connection {
         if let Some(kind) = self.backend_error(&ended) {
             let cluster = &self.shared.cluster;
             self.shared.telemetry.backend_error(&cluster.name, kind);
-            let told = cluster.turned_away.backend.lock().again(cluster.now());
-            if let Some(untold) = told {
-                let (cluster, kind) = (&cluster.name, kind.as_str());
+            let kind = kind.as_str();
+            if let Some(untold) = cluster.turned_away.backend.again(kind, cluster.now()) {
+                let cluster = &cluster.name;
                 tracing::warn!(%cluster, peer = %self.peer, kind, untold, "backend error");
             }
         }

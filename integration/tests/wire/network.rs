@@ -227,6 +227,9 @@ async fn one_client_more_than_max_connections_is_told_and_leaves_no_trace() {
         let reason = [("reason", "max_connections")];
         wait_for_sum(&sluice, REFUSED, &reason, f64::from(refused)).await.unwrap();
     }
+    // The alert says that there were some, the log when and who.
+    let log = sluice.log().unwrap();
+    assert_eq!(log.matches("refused: there are max_connections clients").count(), 3, "{log}");
     second.query("SELECT 1").await.unwrap().accepted().unwrap();
     first.quit().await.unwrap();
     wait_for_sum(&sluice, "sluice_client_connections", &[], 1.0).await.unwrap();

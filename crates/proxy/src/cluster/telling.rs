@@ -1,6 +1,7 @@
 //! How often one thing may be told of in the log: the first few changes at once, and of something
 //! that changes all the time a line now and then.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use admission::MonoTime;
@@ -67,11 +68,25 @@ impl Repeated {
     }
 }
 
+/// The same for each of several reasons, so that one which comes all the time hides no other.
+#[derive(Debug, Default)]
+pub(crate) struct RepeatedBy(Mutex<BTreeMap<&'static str, Repeated>>);
+
+impl RepeatedBy {
+    /// It has happened for this reason. If there is a line for it: how often it did for this reason
+    /// since the last one without any.
+    pub(crate) fn again(&self, reason: &'static str, now: MonoTime) -> Option<u64> {
+        self.0.lock().entry(reason).or_insert_with(|| Repeated::new(now)).again(now)
+    }
+}
+
 /// What happens to one connection after another.
 #[derive(Debug)]
 pub(crate) struct TurnedAway {
     /// It cannot be accepted: there is no file for it.
     pub(crate) unaccepted: Mutex<Repeated>,
+    /// There are as many as may be.
+    pub(crate) full: Mutex<Repeated>,
     /// There is no server for it.
     pub(crate) unreached: Mutex<Repeated>,
     /// A trusted proxy did not say for whom it is.
@@ -85,9 +100,9 @@ pub(crate) struct TurnedAway {
     /// Its client, or its server, does not go on with the login.
     pub(crate) silent: Mutex<Repeated>,
     /// Sluice itself has refused its login.
-    pub(crate) login: Mutex<Repeated>,
+    pub(crate) login: RepeatedBy,
     /// It has lost its server.
-    pub(crate) backend: Mutex<Repeated>,
+    pub(crate) backend: RepeatedBy,
     /// Nobody knows what became of its statement.
     pub(crate) left_behind: Mutex<Repeated>,
     /// Its statement ran away and was not killed.
@@ -101,14 +116,15 @@ impl TurnedAway {
         let none = || Mutex::new(Repeated::new(now));
         Self {
             unaccepted: none(),
+            full: none(),
             unreached: none(),
             no_header: none(),
             strange_header: none(),
             client_tls: none(),
             backend_tls: none(),
             silent: none(),
-            login: none(),
-            backend: none(),
+            login: RepeatedBy::default(),
+            backend: RepeatedBy::default(),
             left_behind: none(),
             not_killed: none(),
             quarantined: none(),
@@ -184,6 +200,15 @@ mod tests {
         assert_eq!(counts.len(), 11, "{counts:?}");
         assert!(counts.iter().take(10).all(|untold| *untold == 0), "{counts:?}");
         assert_eq!(counts.last(), Some(&(30 * 1_000 - 10)), "{counts:?}");
+    }
+
+    #[test]
+    fn one_reason_that_comes_all_the_time_hides_no_other() {
+        let repeated = RepeatedBy::default();
+        let told = (0..1_000).filter(|_| repeated.again("tls_required", at(1)).is_some());
+        assert_eq!(told.count(), 10);
+        assert_eq!(repeated.again("server_tls_failed", at(1)), Some(0));
+        assert_eq!(repeated.again("tls_required", at(40)), Some(990));
     }
 
     #[test]

@@ -97,7 +97,10 @@ pub(super) fn encode_connect_failure(out: &mut Vec<u8>, cluster: &str, failure: 
 pub(super) async fn turn_away_full(shared: &Shared, client: Socket, peer: Peer, max: u32) {
     let cluster = &shared.cluster.name;
     shared.telemetry.connection_refused(cluster, ConnectionRefusal::MaxConnections);
-    tracing::debug!(%cluster, %peer, max, "refused: max_connections");
+    let told = shared.cluster.turned_away.full.lock().again(shared.cluster.now());
+    if let Some(untold) = told {
+        tracing::warn!(%cluster, %peer, max, untold, "refused: there are max_connections clients");
+    }
     let message = format!("Too many connections [sluice cluster={cluster} max_connections={max}]");
     let mut packet = Vec::new();
     encode_err_no_sqlstate(&mut packet, 0, ER_CON_COUNT_ERROR, message.as_bytes());

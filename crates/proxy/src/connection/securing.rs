@@ -111,13 +111,13 @@ impl Connection {
     pub(super) fn note_denied_login(&self, ended: &Ended) {
         let Ended::BySession(CloseReason::LoginDenied(denial)) = ended else { return };
         let cluster = &self.shared.cluster;
-        let told = cluster.turned_away.login.lock().again(cluster.now());
-        if let Some(untold) = told {
+        let reason = denial.as_str();
+        if let Some(untold) = cluster.turned_away.login.again(reason, cluster.now()) {
             tracing::info!(
                 cluster = %cluster.name,
                 peer = %self.peer,
                 user = %Printable(self.session.user()),
-                reason = denial.as_str(),
+                reason,
                 untold,
                 "login refused"
             );
