@@ -64,7 +64,7 @@ async fn a_client_that_is_silent_in_its_login_is_told_to_leave_after_the_login_t
     let told = rest(&mut stage.client).await;
     assert_eq!(since.elapsed().as_secs(), LOGIN_TIMEOUT.as_secs());
     assert_eq!(error(&told).0, 1043);
-    stage.ends_unasked().await;
+    stage.logs_nobody_in().await;
 }
 
 /// One that froze behind its greeting was said to have been heard whenever a client left its login.
@@ -79,7 +79,7 @@ async fn a_primary_that_has_greeted_was_heard_then_and_not_when_the_login_ends()
     rest(&mut stage.client).await;
     tokio::time::sleep(AT_ONCE).await;
     assert_eq!(heard(&stage), Reachability::Unknown, "{LOGIN_TIMEOUT:?} ago");
-    stage.ends_unasked().await;
+    stage.logs_nobody_in().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -139,6 +139,14 @@ impl Stage {
         self.ends().await;
     }
 
+    /// No client has answered the greeting: the server gets a login of nobody, and then the end.
+    pub(super) async fn logs_nobody_in(mut self) {
+        let login = packet(&mut self.server).await;
+        assert_eq!(login[3], 1);
+        assert!(login[36..].starts_with(b"sluice-client-without-login\0"), "{login:?}");
+        self.ends_unasked().await;
+    }
+
     /// The connection has ended of itself, and left nothing behind.
     pub(super) async fn ends(self) {
         self.task.await.unwrap();
