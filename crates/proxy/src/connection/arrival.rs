@@ -366,7 +366,7 @@ impl Connection {
         let kind = BackendErrorKind::Greeting;
         let cluster = &self.shared.cluster;
         self.shared.telemetry.backend_error(&cluster.name, kind);
-        let told = cluster.turned_away.backend.lock().again(cluster.now());
+        let told = cluster.turned_away.backend.again(kind.as_str(), cluster.now());
         let Some(untold) = told else { return };
         let payload = self.backend.bytes().get(HEADER_LEN..len).unwrap_or_default();
         let error = ErrPacket::parse(payload).map_or_else(
