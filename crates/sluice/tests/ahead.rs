@@ -224,6 +224,7 @@ fn what_is_no_insights_by_digest_is_refused_with_the_command_that_writes_it() {
         let path = file("refused.yaml", FILE);
         let config = path.to_str().unwrap();
         let output = sluice(&["check", "--config", config, "--against", "-"], &given);
+        std::fs::remove_file(&path).unwrap();
         assert_eq!(output.status.code(), Some(1), "{given}");
         assert!(stderr(&output).contains(says), "{given}: {}", stderr(&output));
     }
