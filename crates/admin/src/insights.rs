@@ -4,10 +4,11 @@
 mod asked;
 mod gather;
 
-pub use ::insights::{most, p99};
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use ::insights::{most, p99};
 
 pub(crate) use self::gather::insights;
 
@@ -44,8 +45,8 @@ pub struct Insights {
     pub compared_window_s: Option<f64>,
     /// Everything of the clusters and the filter, whether it has a row or not.
     pub total: Cost,
-    /// How many statements of each app were at the server at once, whatever the filter; for the last
-    /// hour of the window, and the first 256 apps.
+    /// What each app did in each second, whatever the filter; for the last hour of the window, and the
+    /// first 256 apps.
     pub apps: Vec<AppSeconds>,
     /// Rows that there are.
     pub rows_total: usize,

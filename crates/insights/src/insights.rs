@@ -113,8 +113,8 @@ impl Insights {
         self.windows.unfinished(run)
     }
 
-    /// How many statements were there at once in the minutes behind the mark of which nothing more comes,
-    /// and the mark moves on.
+    /// What apps did in the seconds of the minutes behind the mark of which nothing more comes, and the
+    /// mark moves on.
     pub fn at_once_over(&self, run: i64, mark: &mut Mark) -> Vec<KeptMinute> {
         self.seconds.over(run, self.now, &mut mark.at_once)
     }

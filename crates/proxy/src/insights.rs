@@ -65,7 +65,7 @@ struct Counting {
 pub struct ToKeep {
     /// What its statements have cost.
     pub kept: Vec<Kept>,
-    /// How many were there at once.
+    /// What apps did in each second: how many were there at once, and what came.
     pub at_once: Vec<KeptMinute>,
     /// What the hashes in it stand for.
     pub names: Vec<(u64, KeptName)>,

@@ -163,16 +163,19 @@ async fn a_hold_stands_while_the_wall_clock_jumps() {
     }
 }
 
+/// A start with this folder.
+fn kept_in(directory: &Path) -> (RuntimeRules, Vec<Arc<Cluster>>) {
+    let clusters = clusters(FILE);
+    let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+    (RuntimeRules::kept_in(Some(directory), &clusters, &telemetry), clusters)
+}
+
 /// A hold made at runtime was not in force behind a restart whose disk had become read-only.
 #[tokio::test(start_paused = true)]
 async fn what_a_journal_holds_stands_also_where_nobody_can_write_it() {
     let directory = std::env::temp_dir().join(format!("sluice-unwritable-{}", std::process::id()));
     drop(std::fs::remove_dir_all(&directory));
-    let start = || {
-        let clusters = clusters(FILE);
-        let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
-        (RuntimeRules::kept_in(Some(&directory), &clusters, &telemetry), clusters)
-    };
+    let start = || kept_in(&directory);
     let (rules, _) = start();
     let made = rules.make(RuleDraft::of_app("etl", RuntimeEffect::Hold), "ann").await.unwrap();
     assert_eq!((made.journal, rules.trouble()), (Ok(()), None));
@@ -206,11 +209,7 @@ async fn what_a_journal_holds_stands_also_where_nobody_can_write_it() {
 async fn a_journal_that_is_removed_is_begun_anew() {
     let directory = std::env::temp_dir().join(format!("sluice-removed-{}", std::process::id()));
     drop(std::fs::remove_dir_all(&directory));
-    let start = || {
-        let clusters = clusters(FILE);
-        let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
-        (RuntimeRules::kept_in(Some(&directory), &clusters, &telemetry), clusters)
-    };
+    let start = || kept_in(&directory);
     let (rules, _) = start();
     drop(rules.make(RuleDraft::of_app("etl", RuntimeEffect::Hold), "ann").await.unwrap());
     let keeping = tokio::spawn(rules.clone().keep());

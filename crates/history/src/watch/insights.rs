@@ -80,7 +80,7 @@ impl Keeper {
     }
 }
 
-/// In place of the length of a window: how many statements were there at once in a minute.
+/// In place of the length of a window: what apps did in the seconds of a minute.
 const AT_ONCE: i64 = 0;
 
 fn minute_of(cluster: &str, minute: &KeptMinute) -> InsightsWindow {

@@ -120,7 +120,7 @@ pub(super) struct OfLimit {
     pub(super) bucket: Option<String>,
     /// Buckets in which there was more than is allowed on average, or statements that cost more.
     pub(super) over: u64,
-    /// The same by the second, if the fullest bucket is one app's.
+    /// The same by the second, of the app with most above it among those whose one bucket is theirs alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peaks: Option<Peaks>,
 }
